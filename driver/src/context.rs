@@ -130,16 +130,6 @@ impl Context {
         runner.graph(&plan.main, main, stop)
     }
 
-    /// As [`Context::run`] for a model without control flow, on the calling thread alone, and nobody is told of it.
-    pub(crate) fn rehearse(&mut self, plan: &Plan, stop: Stop<'_>) -> Result<(), DriverError> {
-        let Context { main, scratch, .. } = self;
-        plan.main.steps.iter().try_for_each(|step| {
-            stop.check()
-                .and_then(|()| main.step(&plan.main, step, scratch, stop, Parallelism::ALONE))
-                .map_err(|cause| plan.main.error(step, cause))
-        })
-    }
-
     /// As [`Context::run`]; adds what each step of the model's main graph took to `times`.
     pub(crate) fn run_timed(
         &mut self,

@@ -20,6 +20,7 @@ use crate::offer::Offer;
 use crate::op::PrepareContext;
 use crate::planner::{check_legal, survey};
 use crate::prepared::CpuPreparedModel;
+use crate::stop::Stop;
 use crate::variant::Variant;
 
 /// The CPU as a device: all of what its engine can compute, or a [`Variant`] of it.
@@ -197,6 +198,20 @@ impl CpuDevice {
         }
     }
 
+    /// The model, rehearsed where that helps: last of all, so that nothing lies between it and the first execution but
+    /// what the caller does.
+    fn rehearsed(
+        &self,
+        prepared: CpuPreparedModel,
+        deadline: Option<TimePoint>,
+        caller: &Caller,
+    ) -> Arc<dyn PreparedModel> {
+        if self.engine.options().fast_kernels {
+            prepared.rehearse(Stop { caller: Some(caller), deadline, loop_deadline: None });
+        }
+        Arc::new(prepared)
+    }
+
     /// Puts right seals on the bytes of files that this device has written for this token and caller, and that
     /// were changed since: for whoever tests what comes of a defect that writes wrong files. Says whether both
     /// begin as such files do.
@@ -292,7 +307,8 @@ impl Device for CpuDevice {
         options: &PrepareOptions,
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(Arc::new(self.prepare_for(model, options, caller)?))
+        let prepared = self.prepare_for(model, options, caller)?;
+        Ok(self.rehearsed(prepared, options.deadline, caller))
     }
 
     fn cache_files_needed(&self) -> CacheFiles {
@@ -324,7 +340,7 @@ impl Device for CpuDevice {
         };
         let seal = self.seal(key, place, caller);
         let prepared = self.prepare_keeping(model, options, (&files, &seal), caller)?;
-        Ok(Arc::new(prepared.with_options(options)))
+        Ok(self.rehearsed(prepared.with_options(options), options.deadline, caller))
     }
 
     fn prepare_model_from_cache(
@@ -333,7 +349,7 @@ impl Device for CpuDevice {
         deadline: Option<TimePoint>,
         caller: &Caller,
     ) -> Result<Arc<dyn PreparedModel>, Failure> {
-        Ok(Arc::new(self.restore(place, deadline, caller)?))
+        Ok(self.rehearsed(self.restore(place, deadline, caller)?, deadline, caller))
     }
 
     fn allocate(

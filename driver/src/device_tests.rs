@@ -1,11 +1,12 @@
-//! Compilations that another build of the driver has kept.
+//! Compilations that another build of the driver has kept, and what all ways of preparing do.
 #![allow(clippy::unwrap_used, reason = "tests stop at what they did not expect")]
 
 use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use burst_hal::{
-    DataLocation, ExecutionOptions, HeapMemory, ModelBuilder, OperandType, OperationType,
-    OutputSpec, Pool, Request, RequestArgument, RequestPool,
+    DataLocation, ExecutionOptions, HeapMemory, MemoryAccount, ModelBuilder, OperandType,
+    OperationType, OutputSpec, Pool, Request, RequestArgument, RequestPool,
 };
 
 use super::*;
@@ -90,4 +91,42 @@ fn files_of_another_build_are_refused_and_kept_anew() {
         assert_eq!(taken(&ours, &mixed), refused);
         assert_eq!(taken(&other, &mixed), refused);
     }
+}
+
+/// An account that counts how often it is asked.
+#[derive(Debug, Default)]
+struct Asked(AtomicU64);
+
+impl MemoryAccount for Asked {
+    fn charge(&self, _: u64) -> Result<(), Failure> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, _: u64) {}
+}
+
+/// A rehearsal asks the account for more than preparing alone.
+#[test]
+fn a_small_model_is_rehearsed_whichever_way_it_is_prepared_and_never_for_low_power() {
+    let device = of_build(cache::BUILD);
+    let asked = |prepare: &dyn Fn(&Caller)| {
+        let account = Arc::new(Asked::default());
+        prepare(&Caller::default().with_account(Arc::clone(&account) as _));
+        account.0.load(Ordering::Relaxed)
+    };
+    let all = |preference| {
+        let options = PrepareOptions { preference, ..PrepareOptions::default() };
+        let (model, cache) = (adding(2.0), files());
+        [
+            asked(&|caller| drop(device.prepare_model_for(&model, &options, caller).unwrap())),
+            asked(&|caller| {
+                drop(device.prepare_model_caching(&model, &options, &cache, caller).unwrap());
+            }),
+            asked(&|caller| drop(device.prepare_model_from_cache(&cache, None, caller).unwrap())),
+        ]
+    };
+    let rehearsed = all(ExecutionPreference::FastSingleAnswer);
+    let not = all(ExecutionPreference::LowPower);
+    assert!(rehearsed.iter().zip(&not).all(|(one, other)| one > other), "{rehearsed:?}, {not:?}");
 }

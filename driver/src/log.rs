@@ -58,6 +58,11 @@ pub(crate) fn planned(device: &str, planned: Result<&Plan, &DriverError>) {
     }
 }
 
+/// A model that is run so often with zeros: operations that are named until it is prepared are of these runs.
+pub(crate) fn rehearsing(runs: usize) {
+    tracing::debug!(target: COMPILATION, runs, "rehearsing");
+}
+
 /// An execution that has ended.
 pub(crate) fn executed(status: ErrorStatus) {
     tracing::debug!(target: EXECUTION, %status, "executed");

@@ -38,10 +38,10 @@ pub struct CpuPreparedModel {
     idle: Arc<IdleContexts>,
     /// The engine's, which other models share.
     memory: Arc<DeviceMemory>,
-    pace: Pace,
+    pub(crate) pace: Pace,
     /// The device's helpers, if it has any and the preference lets it use them.
     pool: Option<Arc<ThreadPool>>,
-    preference: ExecutionPreference,
+    pub(crate) preference: ExecutionPreference,
     /// What this value takes besides its plan; contexts are charged to the same account.
     charge: MemoryCharge,
 }
@@ -67,7 +67,7 @@ impl CpuPreparedModel {
         let lists = size_of::<Self>() + rules.held_bytes() + plan.list_bytes();
         context.budget.charge(lists).map_err(|cause| no_memory(&plan, &cause))?;
         let charge = context.budget.take_charge();
-        let model = CpuPreparedModel {
+        Ok(CpuPreparedModel {
             plan,
             weights: context.budget.finish_room(),
             rules,
@@ -82,11 +82,7 @@ impl CpuPreparedModel {
             },
             preference,
             charge,
-        };
-        if context.fast_kernels && preference != ExecutionPreference::LowPower {
-            model.rehearse(context.budget.stop());
-        }
-        Ok(model)
+        })
     }
 
     /// An empty charge to the account that pays for this model.
@@ -161,7 +157,7 @@ impl CpuPreparedModel {
 
     /// Runs in this context, which is made where there is none, and is gone afterwards where the
     /// account refused it memory.
-    fn execute(
+    pub(crate) fn execute(
         &self,
         context: &mut Option<Context>,
         request: &Request,
@@ -182,7 +178,7 @@ impl CpuPreparedModel {
         if let Err(DriverError::Refused(_)) = outcome {
             *context = None;
             // The account has more room once the contexts that nobody uses are gone.
-            if self.memory.release_idle(&self.charge) {
+            if wanted.makes_room && self.memory.release_idle(&self.charge) {
                 result.reset(ErrorStatus::None);
                 let arguments = self.arguments(request);
                 outcome = arguments
@@ -206,7 +202,7 @@ impl CpuPreparedModel {
         &self,
         context: &mut Option<Context>,
         mut arguments: Arguments<'_>,
-        Wanted { options, caller }: Wanted<'_>,
+        Wanted { options, caller, .. }: Wanted<'_>,
         result: &mut ExecutionResult,
     ) -> Result<Duration, DriverError> {
         let context = match context {
@@ -269,9 +265,11 @@ fn no_memory(plan: &Plan, cause: &OpError) -> DriverError {
 
 /// How an execution is to be run, and for whom.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
-    options: &'a ExecutionOptions,
-    caller: Option<&'a Caller>,
+pub(crate) struct Wanted<'a> {
+    pub(crate) options: &'a ExecutionOptions,
+    pub(crate) caller: Option<&'a Caller>,
+    /// Whether contexts that nobody uses go where the account has no room.
+    pub(crate) makes_room: bool,
 }
 
 impl PreparedModel for CpuPreparedModel {
@@ -280,7 +278,7 @@ impl PreparedModel for CpuPreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> ExecutionResult {
-        self.execute_once(request, Wanted { options, caller: None })
+        self.execute_once(request, Wanted { options, caller: None, makes_room: true })
     }
 
     fn execute_for(
@@ -289,7 +287,7 @@ impl PreparedModel for CpuPreparedModel {
         options: &ExecutionOptions,
         caller: &Caller,
     ) -> ExecutionResult {
-        self.execute_once(request, Wanted { options, caller: Some(caller) })
+        self.execute_once(request, Wanted { options, caller: Some(caller), makes_room: true })
     }
 
     fn request_rules(&self) -> Option<&RequestRules> {
@@ -335,7 +333,7 @@ impl Burst for CpuBurst {
         result: &mut ExecutionResult,
     ) {
         let context = DroppedByPanic(&mut self.context);
-        let wanted = Wanted { options, caller: self.caller.as_ref() };
+        let wanted = Wanted { options, caller: self.caller.as_ref(), makes_room: true };
         self.model.execute(context.0, request, wanted, result);
         log::executed(result.status);
         std::mem::forget(context);

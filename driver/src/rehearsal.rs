@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionResult, HeapMemory, MemoryCharge, OperationType, Request,
-    RequestArgument, RequestPool, TimePoint,
+    Caller, DataLocation, ErrorStatus, ExecutionOptions, ExecutionPreference, ExecutionResult,
+    HeapMemory, MemoryCharge, OperationType, Request, RequestArgument, RequestPool, TimePoint,
 };
 
 use crate::context::Context;
+use crate::log;
 use crate::plan::{Plan, Planned, Step};
-use crate::prepared::CpuPreparedModel;
+use crate::prepared::{CpuPreparedModel, Wanted};
 use crate::profile::macs;
 use crate::stop::Stop;
-use crate::threads::Parallelism;
 
 /// Most working memory and weights of a model that is rehearsed, in bytes: about what stays in a core's own cache until
 /// the first execution.
@@ -38,27 +38,31 @@ const LONGEST: Duration = Duration::from_millis(1);
 
 impl CpuPreparedModel {
     /// Runs the model [`RUNS`] times, with zeros, in working memory that is gone afterwards. What comes of it, an error included,
-    /// concerns nobody: it is not an execution. Says whether it ran to its end.
+    /// concerns nobody: no span tells of it, and what it took says nothing of executions. Says whether it ran to its end.
     pub(crate) fn rehearse(&self, stop: Stop<'_>) -> bool {
-        self.plan().is_rehearsed() && self.run_with_zeros(stop).is_some()
+        let is_wanted = self.preference != ExecutionPreference::LowPower;
+        let ended = is_wanted && self.plan().is_rehearsed() && self.run_with_zeros(stop).is_some();
+        self.pace.forget();
+        ended
     }
 
-    /// What an execution does with its request, but for what others see of one; `None` where it came to no end.
+    /// By the code that executes: another copy of it would leave that one as cold as it was. `None` where it came to no end.
     fn run_with_zeros(&self, stop: Stop<'_>) -> Option<()> {
-        let (plan, threads) = (self.plan(), Parallelism::ALONE);
         let (request, _charge) = self.request_of_zeros()?;
-        let mut arguments = self.arguments(&request).ok()?;
-        let mut context = Context::new(plan, self.payer()).ok()?;
+        let mut context = Some(Context::new(self.plan(), self.payer()).ok()?);
         let soon = TimePoint::after(LONGEST);
         let deadline = Some(stop.deadline.map_or(soon, |deadline| deadline.min(soon)));
-        let outcome = (0..RUNS).try_for_each(|_| {
-            arguments.bring(&mut context, plan, threads)?;
-            context.rehearse(plan, Stop { deadline, ..stop })?;
+        let options =
+            ExecutionOptions { measure_timing: true, deadline, ..ExecutionOptions::default() };
+        let caller = stop.caller.map(Caller::untraced);
+        let wanted = Wanted { options: &options, caller: caller.as_ref(), makes_room: false };
+        log::rehearsing(RUNS);
+        (0..RUNS).try_for_each(|_| {
             let result = &mut ExecutionResult::of(ErrorStatus::None);
-            arguments.take(&context, plan, threads, result)
-        });
-        arguments.end(&mut context, plan, false);
-        outcome.ok()
+            self.execute(&mut context, &request, wanted, result);
+            log::executed(result.status);
+            (result.status == ErrorStatus::None).then_some(())
+        })
     }
 
     /// A request whose inputs lie in one place and whose outputs behind it, and what that takes; `None` where there is

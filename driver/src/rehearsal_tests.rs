@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use burst_hal::trace::{Span, SpanSink};
 use burst_hal::{
     Caller, Failure, MemoryAccount, Model, ModelBuilder, OperandType, OutputSpec, PrepareOptions,
 };
@@ -112,4 +113,38 @@ fn what_goes_wrong_in_a_rehearsal_is_nobodys_error() {
         assert_eq!(model.rehearse(Stop::default()), is_enough);
         assert_eq!(purse.taken.load(Ordering::Relaxed), held);
     }
+}
+
+/// Counts spans.
+#[derive(Debug, Default)]
+struct Spans(AtomicU64);
+
+impl SpanSink for Spans {
+    fn is_on(&self) -> bool {
+        true
+    }
+
+    fn record(&self, _: &Span<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn others_see_nothing_of_a_rehearsal() {
+    let spans = Arc::new(Spans::default());
+    let caller = Caller::default().with_tracer(Arc::clone(&spans) as _);
+    let model = layer(1, 16);
+    let silent = prepared(&model, &caller);
+    let of_preparing = spans.0.load(Ordering::Relaxed);
+    assert!(silent.rehearse(Stop { caller: Some(&caller), ..Stop::default() }));
+    assert_eq!(spans.0.load(Ordering::Relaxed), of_preparing, "no span");
+    // Nothing is known of how long executions take: none is refused for that.
+    assert_eq!(silent.pace.refusal(std::time::Duration::from_nanos(1)), None);
+    // An execution of the same model has spans, and is noted.
+    let (request, _charge) = silent.request_of_zeros().unwrap();
+    let options = ExecutionOptions::default();
+    let wanted = Wanted { options: &options, caller: Some(&caller), makes_room: true };
+    silent.execute(&mut None, &request, wanted, &mut ExecutionResult::of(ErrorStatus::None));
+    assert!(spans.0.load(Ordering::Relaxed) > of_preparing);
+    assert!(silent.pace.refusal(std::time::Duration::from_nanos(1)).is_some());
 }

@@ -99,6 +99,12 @@ impl Caller {
         self
     }
 
+    /// The same caller for work of which no spans are wanted.
+    #[must_use]
+    pub fn untraced(&self) -> Self {
+        Caller { tracer: None, ..self.clone() }
+    }
+
     /// Where the spans of a piece of work that begins now go; `None` where nobody wants them.
     #[must_use]
     pub fn tracing(&self) -> Option<&dyn SpanSink> {

@@ -99,6 +99,13 @@ impl Pace {
         }
     }
 
+    /// Nothing is known any more, as before the first execution.
+    pub fn forget(&self) {
+        for known in [&self.average, &self.quickest, &self.refused] {
+            known.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether an execution that has so much time left is not worth beginning, and the status that says
     /// so. An estimate that refuses is lowered a little towards the quickest execution, and after
     /// [`REFUSALS_IN_A_ROW`] refusals a request is tried all the same: neither one slow hour nor one slow execution
@@ -190,6 +197,16 @@ mod tests {
             assert_eq!(pace.missed(9 * MS), ErrorStatus::MissedDeadlinePersistent);
         }
         assert_eq!(pace.refusal(10 * MS), None);
+    }
+
+    #[test]
+    fn what_is_forgotten_refuses_nobody() {
+        let pace = Pace::default();
+        pace.note(10 * MS);
+        assert!(pace.refusal(MS).is_some());
+        pace.forget();
+        assert_eq!(pace.refusal(MS), None);
+        assert_eq!(pace.missed(MS), ErrorStatus::MissedDeadlineTransient);
     }
 
     #[test]

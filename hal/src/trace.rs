@@ -402,5 +402,6 @@ mod tests {
         kept.is_off.store(false, Ordering::Relaxed);
         Marks::begin(caller.tracing()).mark(SpanKind::Device);
         assert_eq!(kept.spans.lock().unwrap().len(), 1);
+        assert!(caller.untraced().tracing().is_none());
     }
 }

@@ -9,7 +9,14 @@
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
-/// Has the kernel make the pages now that lie wholly within `room`. What stands there stays as it is.
+/// Pages that are asked about at a time.
+const ASKED: usize = 256;
+
+/// Has the kernel make the pages now that lie wholly within `room`, as far as they are not there. What stands there stays
+/// as it is.
+///
+/// An allocator hands out mostly memory whose pages are there. The kernel takes longer to find nothing to be made of them than
+/// to say that they are there, as it looks at its notes on each page, which lie in no cache.
 ///
 /// Best effort: where the kernel does not know this (before 5.14), has no such memory or forbids the call,
 /// pages are made when they are written, as ever.
@@ -18,14 +25,26 @@ pub fn populate<T>(room: &mut [T]) {
     let begin = room.as_mut_ptr().cast::<u8>();
     let before = begin.align_offset(page);
     let whole = bytes.saturating_sub(before) / page * page;
-    if whole == 0 {
-        return;
+    for at in (0..whole).step_by(ASKED * page) {
+        let len = (whole - at).min(ASKED * page);
+        // SAFETY: `before + whole` is at most `bytes`, as only what lies behind `before` is counted, and `at` is less than
+        // `whole`: the pointer stays within `room`.
+        let first = unsafe { begin.add(before + at) };
+        if !are_there(first, len / page, page) {
+            // SAFETY: `len` bytes from `first` on lie within `room`, which the caller holds alone for this call. The
+            // advice makes pages and changes no byte of them, nor what may be done with them.
+            let _ = unsafe { madvise(first.cast(), len, Advice::LinuxPopulateWrite) };
+        }
     }
-    // SAFETY: `before` is less than `bytes`, as whole pages follow it, so the pointer stays within `room`.
-    let first = unsafe { begin.add(before) };
-    // SAFETY: `first..first + whole` lies within `room`, which the caller holds alone for this call. The
-    // advice makes pages and changes no byte of them, nor what may be done with them.
-    let _ = unsafe { madvise(first.cast(), whole, Advice::LinuxPopulateWrite) };
+}
+
+/// Whether so many pages of `page` bytes, at most [`ASKED`], are all there. Where the kernel does not say, they are not.
+fn are_there(first: *mut u8, pages: usize, page: usize) -> bool {
+    let resident = &mut [0; ASKED][..pages];
+    // SAFETY: the kernel writes a byte for each of the pages, as many as `resident` has. Of the pages themselves it reads and
+    // changes nothing; where none is mapped it says so.
+    let said = unsafe { libc::mincore(first.cast(), pages * page, resident.as_mut_ptr()) };
+    said == 0 && resident.iter().all(|there| there & 1 == 1)
 }
 
 #[cfg(test)]
@@ -54,6 +73,26 @@ mod tests {
         assert_eq!(bytes, [1, 2, 3]);
         bytes.resize(LEN, 7);
         assert_eq!(bytes[LEN - 1], 7);
+    }
+
+    #[test]
+    fn pages_are_asked_about_by_their_whole_number() {
+        let page = page_size();
+        let mut bytes: Vec<u8> = Vec::with_capacity((3 * ASKED + 2) * page);
+        let room = bytes.spare_capacity_mut();
+        let before = room.as_ptr().align_offset(page);
+        let room = &mut room[before..before + (3 * ASKED + 1) * page];
+        // Some there and some not, in each part that is asked about by itself.
+        for part in [1, ASKED, 2 * ASKED + 7] {
+            room[part * page].write(7);
+        }
+        populate(room);
+        let first = room.as_mut_ptr().cast::<u8>();
+        for (at, pages) in [(0, ASKED), (ASKED, ASKED), (2 * ASKED, ASKED), (3 * ASKED, 1)] {
+            assert!(are_there(first.wrapping_add(at * page), pages, page), "{at}");
+        }
+        // A place where nothing is mapped, as nothing ever is on the first page.
+        assert!(!are_there(std::ptr::null_mut(), 1, page));
     }
 
     #[test]

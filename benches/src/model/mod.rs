@@ -155,7 +155,7 @@ impl Args {
         for (at, threads) in self.common.threads.iter().enumerate() {
             let label = Label::new(paths::IN_PROCESS, *threads);
             let device = Arc::new(driver::device(*threads, true));
-            let subject = InProcess::new(label, device, workload)?;
+            let subject = InProcess::new(label, device, workload);
             subjects.push(Box::new(if at == 0 { subject.with_copies()? } else { subject }));
         }
         let (route, wait) = (Route::Burst, self.common.wait.into());
@@ -165,7 +165,7 @@ impl Args {
         if !self.no_reference {
             let label = Label::new(REFERENCE, 1);
             let device = Arc::new(driver::device(1, false));
-            subjects.push(Box::new(InProcess::new(label, device, workload)?));
+            subjects.push(Box::new(InProcess::new(label, device, workload)));
         }
         Ok(subjects)
     }

@@ -27,7 +27,7 @@ const SMALL: Size = Size { side: 64, width: 64 };
 fn outputs(workload: &Workload, fast_kernels: bool) -> Vec<Vec<u8>> {
     let options = DeviceOptions { fast_kernels, ..DeviceOptions::default() };
     let device = Arc::new(CpuDevice::new(options));
-    let mut subject = InProcess::new(Label::new("in-process", 1), device, workload).unwrap();
+    let mut subject = InProcess::new(Label::new("in-process", 1), device, workload);
     subject.trial(Length { warm_up: 0, counted: 1 }).unwrap().outputs
 }
 

@@ -173,7 +173,7 @@ fn subjects<'w>(args: &Args, workload: &'w Workload) -> Result<Vec<Box<dyn Model
                 RouteArg::InProcess => {
                     let device = Arc::new(device(*threads));
                     let label = Label::new(paths::IN_PROCESS, *threads);
-                    let subject = InProcess::new(label, device, workload)?;
+                    let subject = InProcess::new(label, device, workload);
                     subjects
                         .push(boxed(if at == 0 { subject.with_copies()? } else { subject }, pins));
                 }

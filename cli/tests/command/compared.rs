@@ -161,7 +161,7 @@ fn measured(passing: &Passing, slowdown: f64, to: &Path) {
     let workload = Workload::read(&repository().join("models/shapes.tflite")).unwrap();
     let (takes, passing) = (USUAL.mul_f64(slowdown), passing.clone());
     let device = Timed { takes, passing: passing.clone() };
-    let subject = InProcess::new(Label::new("in-process", 1), Arc::new(device), &workload).unwrap();
+    let subject = InProcess::new(Label::new("in-process", 1), Arc::new(device), &workload);
     let subject = match passing {
         Passing::Moved { now_ns, .. } => subject
             .with_clock(Arc::new(move || Duration::from_nanos(now_ns.load(Ordering::Relaxed)))),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use burst_client::ShmMemory;
 use burst_hal::session::{
-    Executor, HeapAllocator, ModelSession, PoolAllocator, SessionLayout, SessionTensors,
+    HeapAllocator, ModelSession, PoolAllocator, SessionLayout, SessionOptions, SessionTensors,
 };
-use burst_hal::{Device, ExecutionOptions, Failure, Memory, Pool, PrepareOptions, Route};
+use burst_hal::{Device, ExecutionOptions, Failure, Memory, Pool, Route};
 
 use super::subject::{Clock, Executable, Executions, Label, ModelSubject, nanos, take_trial_by};
 use super::workload::Workload;
@@ -72,7 +72,6 @@ pub struct InProcess<'s> {
     label: Label,
     device: Arc<dyn Device>,
     workload: &'s Workload,
-    memory: LocalMemory,
     clock: Arc<Clock<'static>>,
     /// Memory such as a client's, in which the inputs lie for timing copies of them.
     shared: Option<ShmMemory>,
@@ -80,18 +79,11 @@ pub struct InProcess<'s> {
 
 impl<'s> InProcess<'s> {
     /// A subject for this device.
-    ///
-    /// # Errors
-    /// No memory for inputs and outputs.
-    pub fn new(
-        label: Label,
-        device: Arc<dyn Device>,
-        workload: &'s Workload,
-    ) -> Result<Self, HarnessError> {
-        let memory = LocalMemory::new(workload)?;
+    #[must_use]
+    pub fn new(label: Label, device: Arc<dyn Device>, workload: &'s Workload) -> Self {
         let begun = Instant::now();
         let clock = Arc::new(move || begun.elapsed());
-        Ok(InProcess { label, device, workload, memory, clock, shared: None })
+        InProcess { label, device, workload, clock, shared: None }
     }
 
     /// The same subject, whose preparing and executions are timed by another clock: that of a device which moves it.
@@ -105,9 +97,11 @@ impl<'s> InProcess<'s> {
     /// of the inputs out of the client's memory.
     ///
     /// # Errors
-    /// The system has no shared memory left.
+    /// Tensors that cannot be laid out; the system has no shared memory left.
     pub fn with_copies(mut self) -> Result<Self, HarnessError> {
-        let bytes = usize::try_from(self.memory.inputs.len()).map_err(HarnessError::peer)?;
+        let layout = SessionLayout::new(&self.workload.imported.model, &self.workload.layout())
+            .map_err(HarnessError::peer)?;
+        let bytes = usize::try_from(layout.input_bytes().max(1)).map_err(HarnessError::peer)?;
         self.shared = Some(ShmMemory::create(bytes).map_err(HarnessError::peer)?);
         Ok(self)
     }
@@ -115,14 +109,14 @@ impl<'s> InProcess<'s> {
     /// Copies between executions, when the caches hold what an execution leaves there.
     fn copies(&self, local: &mut Local<'_>, count: u32) -> Result<Times, HarnessError> {
         let Some(shared) = &self.shared else { return Ok(Times::default()) };
-        let layout = &self.memory.layout;
+        let layout = local.session.tensors().layout().clone();
         let mut targets: Vec<Vec<u8>> =
             self.workload.inputs.iter().map(|input| vec![0; input.len()]).collect();
         let mut times = Vec::new();
         for _ in 0..count {
             local.session.reset_states();
             local.run()?;
-            write_inputs(shared, layout, self.workload)?;
+            write_inputs(shared, &layout, self.workload)?;
             let started = Instant::now();
             for (index, target) in targets.iter_mut().enumerate() {
                 let offset = layout.input_slot(0, index).offset.into();
@@ -143,13 +137,16 @@ impl Subject for InProcess<'_> {
 
     fn trial(&mut self, length: Length) -> Result<Executions, HarnessError> {
         let started = (self.clock)();
-        let model = self
-            .device
-            .prepare_model(&self.workload.imported.model, &PrepareOptions::default())
-            .map_err(HarnessError::peer)?;
-        let executor = Executor::open(model, Route::Burst).map_err(HarnessError::peer)?;
+        // As an application opens one, with memory of its own: what other libraries prepare has its tensors in it, too.
+        let options = SessionOptions {
+            route: Route::Burst,
+            layout: self.workload.layout(),
+            ..SessionOptions::default()
+        };
+        let model = &self.workload.imported.model;
+        let session = ModelSession::open(&*self.device, model, &options, Arc::new(HeapAllocator));
         let prepare = (self.clock)().saturating_sub(started);
-        let session = ModelSession::new(executor, self.memory.tensors(), Arc::new(HeapAllocator));
+        let session = session.map_err(HarnessError::peer)?;
         let mut local = Local { session, workload: self.workload };
         let mut trial = take_trial_by(&*self.clock, &mut local, prepare, length)?;
         trial.copies = self.copies(&mut local, length.counted.min(COPIES_MAX))?;

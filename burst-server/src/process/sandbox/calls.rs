@@ -20,6 +20,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
+    libc::SYS_mincore,
     libc::SYS_mlock,
     libc::SYS_memfd_create,
     libc::SYS_ftruncate,

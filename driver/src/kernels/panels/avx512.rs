@@ -10,7 +10,8 @@ use crate::kernels::simd::avx512::{load_64_bytes, store_64_bytes};
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]) {
     // Where the rows of the next 16 units are, if all lie at even distances. They come from memory, and are asked for
-    // while these are turned; an address at which nothing lies is no harm, as none of it is read.
+    // while these are turned, into the second cache: the first has room for few that are on their way. An address at
+    // which nothing lies is no harm, as none of it is read.
     let apart = rows[1].as_ptr().addr().wrapping_sub(rows[0].as_ptr().addr());
     let next = rows.map(|row| row.as_ptr().wrapping_add(apart.wrapping_mul(LANES)));
     let rows = rows.map(|row| &row.as_chunks::<SQUARE_BYTES>().0[..squares.len()]);
@@ -21,7 +22,7 @@ pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]) {
             *four = quarters(rows.map(|row| &row[number]), flip);
         }
         for row in next {
-            _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(number * SQUARE_BYTES).cast());
+            _mm_prefetch::<_MM_HINT_T1>(row.wrapping_add(number * SQUARE_BYTES).cast());
         }
         let [a, b, c, d] = fours;
         for word in 0..4 {
