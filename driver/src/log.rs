@@ -58,7 +58,7 @@ pub(crate) fn planned(device: &str, planned: Result<&Plan, &DriverError>) {
     }
 }
 
-/// A model that is run so often with zeros: operations that are named until it is prepared are of these runs.
+/// A model that is run so often with zeros: operations and executions that are named next are these runs.
 pub(crate) fn rehearsing(runs: usize) {
     tracing::debug!(target: COMPILATION, runs, "rehearsing");
 }

@@ -60,6 +60,8 @@ impl CpuPreparedModel {
         (0..RUNS).try_for_each(|_| {
             let result = &mut ExecutionResult::of(ErrorStatus::None);
             self.execute(&mut context, &request, wanted, result);
+            // As an execution does: without it the first one takes some 0.3 us longer, where nobody listens either.
+            log::executed(result.status);
             (result.status == ErrorStatus::None).then_some(())
         })
     }
