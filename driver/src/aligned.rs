@@ -14,9 +14,10 @@ pub(crate) const ALIGNMENT: usize = 64;
 /// than left to the system's out-of-memory killer, which would take the whole service.
 pub(crate) const MAX_ALLOCATION_BYTES: usize = 4 << 30;
 
+/// A line of a cache.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; ALIGNMENT]);
+pub(crate) struct Line(pub(crate) [u8; ALIGNMENT]);
 
 /// A growing byte buffer that starts on a cache line. Shrinking keeps the memory.
 ///

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 
 use burst_hal::{Caller, MemoryCharge, Model, TimePoint};
 use burst_shm::FreeHugePages;
-use bytemuck::Pod;
 
 use crate::OpError;
 use crate::aligned::AlignedBytes;
@@ -75,20 +74,16 @@ impl<'a> Budget<'a> {
         self.charge.borrow_mut().grow(bytes as u64).map_err(OpError::refused)
     }
 
-    /// So many zeros, to become packed weights, which are charged.
+    /// A list for so many packed weights, which are charged.
     ///
     /// # Errors
     /// [`OpError::Refused`] with what the account said; `too_large` where the system has no such memory.
-    pub(crate) fn zeroed<T: Pod>(
-        &self,
-        len: usize,
-        too_large: OpError,
-    ) -> Result<Packed<T>, OpError> {
+    pub(crate) fn list<T>(&self, len: usize, too_large: OpError) -> Result<Packed<T>, OpError> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(too_large.clone())?;
         let room = self.room.borrow();
         room.make_way(bytes);
         self.charge(bytes)?;
-        room.zeroed(len, too_large)
+        room.list(len, too_large)
     }
 
     /// The pages on which lists lie: to be kept for as long as they do.

@@ -2,13 +2,11 @@
 
 use burst_shm::populate;
 
-use crate::weight_room::Packed;
-
 /// Bytes whose pages are made at a time: they are still in a core's own cache when they are filled.
 const STRETCH: usize = 1 << 18;
 
 /// Smaller allocations come mostly from memory whose pages are there.
-const SMALLEST: usize = 1 << 15;
+pub(crate) const SMALLEST: usize = 1 << 15;
 
 /// Bytes of a page at least. The page in which a stretch ends is made with the next one.
 const PAGE: usize = 4096;
@@ -24,54 +22,37 @@ impl Pages {
     /// there is room for them, and for a stretch beyond, so that few calls reach the kernel.
     #[inline]
     pub(crate) fn ahead_of<T>(&mut self, len: usize, room: &mut [T], more: usize) {
+        self.ahead_of_by(len, room, more, populate);
+    }
+
+    /// The same where `make` makes them. It gets again what it had of the page in which a stretch ends, but for elements that
+    /// were written.
+    #[inline]
+    pub(crate) fn ahead_of_by<T>(
+        &mut self,
+        len: usize,
+        room: &mut [T],
+        more: usize,
+        make: fn(&mut [T]),
+    ) {
         let is_large = (len + room.len()).saturating_mul(size_of::<T>()) >= SMALLEST;
         if is_large && len + more > self.ready {
-            self.make(len, room, more);
+            self.make(len, room, more, make);
         }
     }
 
     #[cold]
-    fn make<T>(&mut self, len: usize, room: &mut [T], more: usize) {
+    fn make<T>(&mut self, len: usize, room: &mut [T], more: usize, make: fn(&mut [T])) {
         let elements = |bytes: usize| bytes.div_ceil(size_of::<T>().max(1));
         let begin = self.ready.saturating_sub(len).saturating_sub(elements(PAGE));
         let end = (more + elements(STRETCH)).min(room.len());
-        populate(&mut room[begin.min(end)..end]);
+        make(&mut room[begin.min(end)..end]);
         self.ready = len + end;
-    }
-}
-
-/// A list of packed weights that is filled part by part, from front to back.
-#[derive(Debug)]
-pub(crate) struct Parts<'v, T> {
-    rest: &'v mut [T],
-    given: usize,
-    pages: Pages,
-}
-
-impl<'v, T> Parts<'v, T> {
-    pub(crate) fn of(list: &'v mut Packed<T>) -> Self {
-        let is_new = list.allocator().has_new_pages();
-        // Where there are pages already, all of it is ready.
-        let pages = Pages { ready: if is_new { 0 } else { list.len() } };
-        Parts { rest: list, given: 0, pages }
-    }
-
-    /// The next `len` values, or those that are left, with pages to write them to.
-    #[inline]
-    pub(crate) fn next(&mut self, len: usize) -> &'v mut [T] {
-        let len = len.min(self.rest.len());
-        self.pages.ahead_of(self.given, self.rest, len);
-        self.given += len;
-        let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(len);
-        self.rest = rest;
-        part
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use burst_shm::PageRoom;
-
     use super::*;
 
     #[test]
@@ -92,16 +73,5 @@ mod tests {
             values.extend([[7; 64]; 3].into_iter().take(values.capacity() - values.len()));
         }
         assert!(calls <= 3, "{calls} calls for two stretches and a rest");
-    }
-
-    #[test]
-    fn parts_follow_each_other_and_end_with_the_values() {
-        let mut values = PageRoom::default().zeroed::<u8>(SMALLEST + 5).unwrap();
-        let mut parts = Parts::of(&mut values);
-        parts.next(SMALLEST).fill(1);
-        parts.next(3).fill(2);
-        assert_eq!(parts.next(3).len(), 2);
-        assert_eq!(parts.next(3), [0; 0]);
-        assert_eq!(values[SMALLEST - 1..], [1, 2, 2, 2, 0, 0]);
     }
 }

@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use allocator_api2::vec::Vec as RoomVec;
 use burst_hal::{MemoryCharge, Model, OperandLifeTime, OperandType};
 use burst_shm::{HUGE_PAGE, PageRoom};
-use bytemuck::Pod;
 
 use crate::OpError;
 
@@ -33,7 +32,8 @@ pub(crate) struct WeightRoom {
 }
 
 impl WeightRoom {
-    /// Room for the weights of this model, which this account pays for as they come, if as many huge pages are `ready`.
+    /// Room for the weights of this model, which this account pays for as they come, if an earlier model has left as many huge
+    /// pages or as many are `ready`.
     /// Weights of 8 bits are packed with `byte_weight` bytes each.
     pub(crate) fn for_model(
         model: &Model,
@@ -43,9 +43,14 @@ impl WeightRoom {
     ) -> Self {
         let weights = weight_bytes(model, byte_weight).min(MAX_WEIGHTS);
         let huge = huge_bytes(weights);
-        let pages = if huge > 0 && ready() >= huge / HUGE_PAGE + LEFT_FREE {
-            // What packing adds; addresses alone take no memory.
-            PageRoom::reserve(weights.saturating_add(weights / 4), huge)
+        // What packing adds; addresses alone take no memory.
+        let len = weights.saturating_add(weights / 4);
+        let pages = if huge == 0 {
+            PageRoom::default()
+        } else if let Some(freed) = PageRoom::reserve_freed(len, huge) {
+            freed
+        } else if ready() >= huge / HUGE_PAGE + LEFT_FREE {
+            PageRoom::reserve(len, huge)
         } else {
             PageRoom::default()
         };
@@ -60,22 +65,18 @@ impl WeightRoom {
         charge.shrink(now.saturating_sub(spare.unwrap_or(now)));
     }
 
-    /// A list of so many zeros. Whoever asks has had them charged, but not the pages they are on: those are charged
+    /// A list with room for so many values. Whoever asks has had them charged, but not the pages they are on: those are charged
     /// here, and where the account does not suffice, the list is one of the heap.
     ///
     /// # Errors
     /// `too_large` where the system has no such memory.
-    pub(crate) fn zeroed<T: Pod>(
-        &self,
-        len: usize,
-        too_large: OpError,
-    ) -> Result<Packed<T>, OpError> {
+    pub(crate) fn list<T>(&self, len: usize, too_large: OpError) -> Result<Packed<T>, OpError> {
         // As it may begin at the next multiple of its alignment.
         let bytes = len.saturating_mul(size_of::<T>()).saturating_add(align_of::<T>());
         let spare = self.pages.spare_after(bytes);
         let is_paid = spare.is_some_and(|spare| self.charge_spare(spare));
         let heap = PageRoom::default();
-        (if is_paid { &self.pages } else { &heap }).zeroed(len).map_err(|_| too_large)
+        (if is_paid { &self.pages } else { &heap }).list(len).map_err(|_| too_large)
     }
 
     /// Makes this the charge for pages beyond what lies in them; says whether the account suffices.
@@ -172,8 +173,12 @@ mod tests {
 
     fn purse(limit: u64) -> (Arc<Purse>, MemoryCharge) {
         let purse = Arc::new(Purse { limit, taken: AtomicU64::new(0) });
-        let caller = Caller::default().with_account(Arc::clone(&purse) as _);
-        (purse, caller.empty_charge())
+        let charge = purse_charge(&purse);
+        (purse, charge)
+    }
+
+    fn purse_charge(purse: &Arc<Purse>) -> MemoryCharge {
+        Caller::default().with_account(Arc::clone(purse) as _).empty_charge()
     }
 
     /// One with a constant of so many floats; which ones, nobody asks.
@@ -210,8 +215,8 @@ mod tests {
         let (purse, charge) = purse(u64::MAX);
         let taken = || usize::try_from(purse.taken.load(Ordering::Relaxed)).unwrap();
         let room = WeightRoom::for_model(&model(1 << 19), 1, charge, || 1 + LEFT_FREE);
-        let mut list = room.zeroed::<[u8; 64]>(1000, TOO_LARGE).unwrap();
-        list.fill([7; 64]);
+        let mut list = room.list::<[u8; 64]>(1000, TOO_LARGE).unwrap();
+        list.resize(1000, [7; 64]);
         assert_eq!(list.as_ptr().addr() % HUGE_PAGE, 0);
         // 64,000 bytes were to be charged before.
         assert!((HUGE_PAGE - 64_064..=HUGE_PAGE - 64_000).contains(&taken()));
@@ -225,17 +230,41 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_an_earlier_model_left_are_taken_and_paid_for_whatever_others_are_free() {
+        let (purse, charge) = purse(u64::MAX);
+        let taken = || usize::try_from(purse.taken.load(Ordering::Relaxed)).unwrap();
+        let pages = 5 * HUGE_PAGE;
+        let model = model((pages / 4).try_into().unwrap());
+        let room = WeightRoom::for_model(&model, 1, charge, || 5 + LEFT_FREE);
+        let mut list = room.list::<[u8; 64]>(pages / 64, TOO_LARGE).unwrap();
+        list.resize(pages / 64, [7; 64]);
+        let place = list.as_ptr();
+        drop((list, room));
+        let again = WeightRoom::for_model(&model, 1, purse_charge(&purse), || 0);
+        let list = again.list::<[u8; 64]>(1, TOO_LARGE).unwrap();
+        assert_eq!(list.as_ptr(), place);
+        assert!(!list.allocator().is_new());
+        assert!((HUGE_PAGE - 128..HUGE_PAGE).contains(&taken()));
+        let (poor, charge) = self::purse(0);
+        let room = WeightRoom::for_model(&model, 1, charge, || 5 + LEFT_FREE);
+        drop(room.list::<[u8; 64]>(1, TOO_LARGE).unwrap());
+        assert_eq!(room.pages.made_bytes(), 0, "it is one of the heap");
+        assert_eq!(poor.taken.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn small_models_and_small_accounts_and_full_machines_take_all_from_the_heap() {
         let half_a_page = HUGE_PAGE as u64 / 2;
+        // As many pages as no other model here has, which might leave them.
         for (floats, limit, ready) in [
             (1000, u64::MAX, usize::MAX),
-            (1 << 19, half_a_page, usize::MAX),
-            (1 << 19, u64::MAX, LEFT_FREE),
+            (7 << 19, half_a_page, usize::MAX),
+            (7 << 19, u64::MAX, 6 + LEFT_FREE),
         ] {
             let (purse, charge) = purse(limit);
             let room = WeightRoom::for_model(&model(floats), 1, charge, || ready);
-            let list = room.zeroed::<u32>(1000, TOO_LARGE).unwrap();
-            assert_eq!(list.as_slice(), [0; 1000]);
+            let list = room.list::<u32>(1000, TOO_LARGE).unwrap();
+            assert_eq!(list.capacity(), 1000);
             assert_eq!(purse.taken.load(Ordering::Relaxed), 0);
             assert_eq!(room.pages.made_bytes(), 0);
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::param::page_size;
 
-use crate::page_room::HUGE_PAGE;
+use crate::stretch::HUGE_PAGE;
 
 /// Most bytes of the kernel's list that are read: a line for each zone of memory, of which a machine with several
 /// sockets has some dozens.

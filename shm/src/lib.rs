@@ -13,9 +13,9 @@
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //! | [`allow_descriptors`] | whether a socket takes descriptors: likewise | – |
 //! | [`is_zen4`] | which generation of CPU this is, for queues and kernels that are fastest in different ways: no memory | – |
-//! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) | this process |
-//! | [`populate`] | pages of memory of this process that is about to be written: likewise | this process |
-//! | [`give_back_freed_memory`] | what the heap keeps of freed memory: likewise | – |
+//! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) or a room before left some | this process |
+//! | [`populate`], [`clear`] | pages of memory of this process that is about to be written: likewise | this process |
+//! | [`give_back_freed_memory`] | what the heap and such rooms keep of freed memory: likewise | – |
 //! | [`sync_file_status`] | how far a fence of the kernel is: likewise | – |
 //!
 //! # Why a peer cannot harm us through a descriptor
@@ -57,6 +57,7 @@ mod sealed;
 mod sender;
 mod socket_option;
 mod sole_writer;
+mod stretch;
 mod sync_file;
 
 pub use cpu::is_zen4;
@@ -67,13 +68,14 @@ pub use heap::give_back_freed_memory;
 pub use huge_pages::FreeHugePages;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
-pub use page_room::{HUGE_PAGE, PageRoom};
+pub use page_room::PageRoom;
 pub use pool::{Pool, pool_copies};
-pub use populate::populate;
+pub use populate::{clear, populate};
 pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
 pub use sender::{Sender, SenderWatch, SentPacket};
 pub use socket_option::allow_descriptors;
 pub use sole_writer::SoleWriter;
+pub use stretch::HUGE_PAGE;
 pub use sync_file::{SYNC_FILE_INFO, SyncFileStatus, sync_file_status};

@@ -7,50 +7,24 @@
 #![allow(unsafe_code, reason = "hands out parts of a mapping, as an allocator")]
 
 use std::alloc::Layout;
-use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocator_api2::alloc::{AllocError, Allocator, Global};
+use allocator_api2::collections::TryReserveError;
 use allocator_api2::vec::Vec;
-use bytemuck::Zeroable;
-use memmap2::{Advice, MmapOptions, MmapRaw};
 
-use crate::populate::populate;
-
-/// Bytes of a huge page, where ordinary ones have 4 KiB.
-pub const HUGE_PAGE: usize = 2 << 20;
-
-/// Bytes that are made zero at a time: a part of a core's own cache.
-const ZEROED_AT_ONCE: usize = 1 << 18;
-
-/// Most bytes of the heap that are written to be zero, in a few milliseconds.
-const MOST_ZEROED: usize = 8 << 20;
+use crate::stretch::{HUGE_PAGE, Stretch};
 
 /// A stretch of addresses from which vectors take their memory, one behind the other, and the heap for what no
 /// longer fits. The [default](PageRoom::default) has no stretch: all is taken from the heap.
 ///
 /// The stretch is one owner's: what is given back can be taken again where nothing was taken after it, and all of it
-/// goes back to the kernel when the last clone of this value does, of which each vector has one.
+/// is the kernel's to take when the last clone of this value is gone, of which each vector has one. What the kernel has not
+/// taken by then, the next room of as many huge pages has at once; at most 32 MiB, and none after
+/// [`give_back_freed_memory`](crate::give_back_freed_memory).
 #[derive(Debug, Clone, Default)]
 pub struct PageRoom(Option<Arc<Stretch>>);
-
-#[derive(Debug)]
-struct Stretch {
-    mapping: MmapRaw,
-    /// Where in the mapping the stretch begins: at the first address of a huge page.
-    begin: usize,
-    len: usize,
-    /// Bytes at its beginning that are huge pages, where the kernel has any.
-    huge: usize,
-    /// Everything before it was taken. Whoever takes moves it up, and has what it moved over for itself.
-    next: AtomicUsize,
-    /// Everything from here on was never taken: it is zero.
-    untouched: AtomicUsize,
-    /// Bytes that were taken and not given back.
-    live: AtomicUsize,
-}
 
 impl PageRoom {
     /// Addresses for `len` bytes, of which the first `huge` are to be huge pages: whole ones. No page is made yet.
@@ -60,121 +34,41 @@ impl PageRoom {
         PageRoom(Stretch::new(len, huge / HUGE_PAGE * HUGE_PAGE).map(Arc::new))
     }
 
+    /// The same addresses that an earlier room had, with pages that are there, of any content. `None` where no such room was let
+    /// go, or the kernel has taken its pages since.
+    #[must_use]
+    pub fn reserve_freed(len: usize, huge: usize) -> Option<Self> {
+        Stretch::freed(len, huge / HUGE_PAGE * HUGE_PAGE)
+            .map(|stretch| PageRoom(Some(Arc::new(stretch))))
+    }
+
     /// Bytes of pages that have to be there once `more` bytes are taken, and that nobody has taken: the rest of the
     /// huge page in which that ends, and what was given back. `None` where there is no room for so many.
     #[must_use]
     pub fn spare_after(&self, more: usize) -> Option<usize> {
-        let stretch = self.0.as_ref()?;
-        let next = stretch.next.load(Ordering::Relaxed).checked_add(more);
-        let next = next.filter(|next| *next <= stretch.len)?;
-        let live = stretch.live.load(Ordering::Relaxed).saturating_add(more);
-        Some(stretch.made(next).saturating_sub(live))
+        self.0.as_ref()?.spare_after(more)
     }
 
-    /// So many values that are all zero: in the stretch, where they are new, nothing is written for it.
+    /// An empty list with room for so many values: in the stretch, or in the heap.
     ///
     /// # Errors
     /// Where there is no such memory.
-    pub fn zeroed<T: Zeroable + Copy>(&self, len: usize) -> Result<Vec<T, PageRoom>, AllocError> {
-        let layout = Layout::array::<T>(len).map_err(|_| AllocError)?;
-        let taken = self.0.as_ref().and_then(|stretch| stretch.take(layout));
-        let (block, used) = match taken {
-            Some(taken) => taken,
-            // The system's memory is zero, and takes no time that nobody could call off.
-            None if layout.size() > MOST_ZEROED => (Global.allocate_zeroed(layout)?, 0),
-            None => (Global.allocate(layout)?, layout.size()),
-        };
-        let first = block.cast::<MaybeUninit<u8>>().as_ptr();
-        // SAFETY: `used` is at most the size of the block, which was just handed out and is nobody else's; what is not
-        // a value yet may be of any content.
-        let used = unsafe { std::slice::from_raw_parts_mut(first, used) };
-        // Part by part: pages that are new are made in one go, and are in the cache when they are written to.
-        for part in used.chunks_mut(ZEROED_AT_ONCE) {
-            populate(part);
-            part.fill(MaybeUninit::new(0));
-        }
-        let first = block.cast::<T>().as_ptr();
-        // SAFETY: this allocator has handed it out for `len` values. All of it is zero, which is a value of this type:
-        // what was used before was written just now, and the rest is new in the stretch or the heap's zeros.
-        Ok(unsafe { Vec::from_raw_parts_in(first, len, len, self.clone()) })
+    pub fn list<T>(&self, len: usize) -> Result<Vec<T, PageRoom>, TryReserveError> {
+        let mut list = Vec::new_in(self.clone());
+        list.try_reserve_exact(len)?;
+        Ok(list)
     }
 
-    /// Whether what is [zeroed](PageRoom::zeroed) may have no pages yet. In the heap it has.
+    /// Whether the kernel has yet to make the pages, which are in the caches then. The heap's are mostly there.
     #[must_use]
-    pub fn has_new_pages(&self) -> bool {
-        self.0.is_some()
+    pub fn is_new(&self) -> bool {
+        self.0.as_ref().is_some_and(|stretch| stretch.is_new())
     }
 
     /// Bytes of pages that are there at most, in use or not.
     #[must_use]
     pub fn made_bytes(&self) -> usize {
-        let stretch = self.0.as_ref();
-        stretch.map_or(0, |stretch| stretch.made(stretch.next.load(Ordering::Relaxed)))
-    }
-}
-
-impl Stretch {
-    fn new(len: usize, huge: usize) -> Option<Self> {
-        let len = len.max(huge).checked_next_multiple_of(HUGE_PAGE)?;
-        let mut options = MmapOptions::new();
-        // As much again as lies before the first address of a huge page. What nobody writes takes no memory.
-        options.len(len.checked_add(HUGE_PAGE)?).no_reserve_swap();
-        let mapping = MmapRaw::from(options.map_anon().ok()?);
-        let begin = mapping.as_mut_ptr().align_offset(HUGE_PAGE);
-        if begin > HUGE_PAGE {
-            return None;
-        }
-        if huge > 0 {
-            // Best effort: a kernel without huge pages makes ordinary ones.
-            let _ = mapping.advise_range(Advice::HugePage, begin, huge);
-        }
-        let [next, untouched, live] = [0; 3].map(AtomicUsize::new);
-        Some(Stretch { mapping, begin, len, huge, next, untouched, live })
-    }
-
-    /// Bytes of pages that what lies before this place takes.
-    fn made(&self, next: usize) -> usize {
-        if next <= self.huge { next.next_multiple_of(HUGE_PAGE) } else { next }
-    }
-
-    /// Takes a block, and says how many bytes at its beginning may not be zero.
-    fn take(&self, layout: Layout) -> Option<(NonNull<[u8]>, usize)> {
-        if layout.size() == 0 || layout.align() > HUGE_PAGE {
-            return None;
-        }
-        let behind = |next: usize| {
-            // The stretch is aligned to more than any layout here.
-            let start = next.checked_next_multiple_of(layout.align())?;
-            let end = start.checked_add(layout.size())?;
-            (end <= self.len).then_some((start, end))
-        };
-        // Acquire: with the Release of `give_back`, so that what is written here comes after all that was done with
-        // the same bytes before.
-        let taken = self.next.fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
-            behind(next).map(|(_, end)| end)
-        });
-        let (start, end) = behind(taken.ok()?)?;
-        // Whoever had these bytes before has said so before giving them back.
-        let untouched = self.untouched.fetch_max(end, Ordering::Relaxed);
-        self.live.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the mapping has `begin + len` bytes at least, as `begin` is at most the huge page that it has more,
-        // and `start` is less than `len`.
-        let first = unsafe { self.mapping.as_mut_ptr().add(self.begin + start) };
-        let block = NonNull::slice_from_raw_parts(NonNull::new(first)?, layout.size());
-        Some((block, untouched.saturating_sub(start).min(layout.size())))
-    }
-
-    /// Where in the stretch it points, if it does.
-    fn offset(&self, pointer: NonNull<u8>) -> Option<usize> {
-        let first = self.mapping.as_mut_ptr().addr() + self.begin;
-        pointer.addr().get().checked_sub(first).filter(|offset| *offset < self.len)
-    }
-
-    fn give_back(&self, start: usize, len: usize) {
-        self.live.fetch_sub(len, Ordering::Relaxed);
-        // Release: with the Acquire of `take`. It fails where more was taken behind it, whose place stays.
-        let _ =
-            self.next.compare_exchange(start + len, start, Ordering::Release, Ordering::Relaxed);
+        self.0.as_ref().map_or(0, |stretch| stretch.made_bytes())
     }
 }
 
@@ -186,7 +80,7 @@ impl Stretch {
 unsafe impl Allocator for PageRoom {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let taken = self.0.as_ref().and_then(|stretch| stretch.take(layout));
-        taken.map_or_else(|| Global.allocate(layout), |(block, _)| Ok(block))
+        taken.map_or_else(|| Global.allocate(layout), Ok)
     }
 
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
@@ -224,7 +118,7 @@ mod tests {
         let heap = PageRoom::default();
         assert_eq!(filled(&heap, 3, 5).as_slice(), [5; 3]);
         assert_eq!((heap.spare_after(1), heap.made_bytes()), (None, 0));
-        assert!(room.has_new_pages() && !heap.has_new_pages());
+        assert!(room.is_new() && !heap.is_new());
     }
 
     #[test]
@@ -244,18 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_zero_wherever_something_else_lay_before() {
+    fn a_list_has_room_for_what_was_said_and_is_refused_where_there_is_none() {
         for room in [PageRoom::reserve(HUGE_PAGE, 0), PageRoom::default()] {
-            let first = room.zeroed::<u64>(100).unwrap();
-            assert!(first.iter().all(|value| *value == 0));
-            drop(filled(&room, 700, u64::MAX));
-            let second = room.zeroed::<u64>(1000).unwrap();
-            assert!(second.iter().all(|value| *value == 0));
-            assert_eq!(second.len(), second.capacity());
-            assert_eq!(room.zeroed::<u64>(0).unwrap().len(), 0);
-            let large = room.zeroed::<u8>(MOST_ZEROED + 1).unwrap();
-            assert_eq!((large.len(), large[0], large[MOST_ZEROED]), (MOST_ZEROED + 1, 0, 0));
-            assert!(room.zeroed::<u64>(usize::MAX / 8).is_err());
+            let list = room.list::<u64>(100).unwrap();
+            assert_eq!((list.len(), list.capacity()), (0, 100));
+            assert_eq!(room.list::<u64>(0).unwrap().capacity(), 0);
+            // More than the stretch has is the heap's.
+            let large = room.list::<u8>(HUGE_PAGE + 1).unwrap();
+            assert_eq!(large.capacity(), HUGE_PAGE + 1);
+            assert!(room.list::<u64>(usize::MAX / 8).is_err());
         }
     }
 

@@ -6,6 +6,9 @@
 
 #![allow(unsafe_code, reason = "advises the kernel about memory that the caller holds")]
 
+use std::mem::MaybeUninit;
+
+use bytemuck::Zeroable;
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
@@ -27,10 +30,9 @@ pub fn populate<T>(room: &mut [T]) {
     let whole = bytes.saturating_sub(before) / page * page;
     for at in (0..whole).step_by(ASKED * page) {
         let len = (whole - at).min(ASKED * page);
-        // SAFETY: `before + whole` is at most `bytes`, as only what lies behind `before` is counted, and `at` is less than
-        // `whole`: the pointer stays within `room`.
-        let first = unsafe { begin.add(before + at) };
-        if !are_there(first, len / page, page) {
+        // It stays within `room`: `before + whole` is at most `bytes`, as only what lies behind `before` is counted.
+        let first = begin.wrapping_add(before + at);
+        if !are_there(first, len) {
             // SAFETY: `len` bytes from `first` on lie within `room`, which the caller holds alone for this call. The
             // advice makes pages and changes no byte of them, nor what may be done with them.
             let _ = unsafe { madvise(first.cast(), len, Advice::LinuxPopulateWrite) };
@@ -38,19 +40,29 @@ pub fn populate<T>(room: &mut [T]) {
     }
 }
 
-/// Whether so many pages of `page` bytes, at most [`ASKED`], are all there. Where the kernel does not say, they are not.
-fn are_there(first: *mut u8, pages: usize, page: usize) -> bool {
-    let resident = &mut [0; ASKED][..pages];
-    // SAFETY: the kernel writes a byte for each of the pages, as many as `resident` has. Of the pages themselves it reads and
-    // changes nothing; where none is mapped it says so.
-    let said = unsafe { libc::mincore(first.cast(), pages * page, resident.as_mut_ptr()) };
-    said == 0 && resident.iter().all(|there| there & 1 == 1)
+/// Writes zeros to all of `room`, whose pages are [made](populate) first.
+pub fn clear<T: Zeroable>(room: &mut [MaybeUninit<T>]) {
+    populate(room);
+    // SAFETY: it is the caller's for this call, and zeros are a value of its type.
+    unsafe { room.as_mut_ptr().write_bytes(0, room.len()) };
+}
+
+/// Whether the pages of so many bytes from a page on are all there. Where the kernel does not say, they are not.
+pub(crate) fn are_there(first: *mut u8, len: usize) -> bool {
+    let page = page_size();
+    (0..len.div_ceil(page)).step_by(ASKED).all(|at| {
+        let pages = (len.div_ceil(page) - at).min(ASKED);
+        let resident = &mut [0; ASKED][..pages];
+        let first = first.wrapping_add(at * page).cast();
+        // SAFETY: the kernel writes a byte for each of the pages, as many as `resident` has. Of the pages themselves it reads and
+        // changes nothing; where none is mapped it says so.
+        let said = unsafe { libc::mincore(first, pages * page, resident.as_mut_ptr()) };
+        said == 0 && resident.iter().all(|there| there & 1 == 1)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::mem::MaybeUninit;
-
     use super::*;
 
     /// Pages of this process that are there.
@@ -89,10 +101,26 @@ mod tests {
         populate(room);
         let first = room.as_mut_ptr().cast::<u8>();
         for (at, pages) in [(0, ASKED), (ASKED, ASKED), (2 * ASKED, ASKED), (3 * ASKED, 1)] {
-            assert!(are_there(first.wrapping_add(at * page), pages, page), "{at}");
+            assert!(are_there(first.wrapping_add(at * page), pages * page), "{at}");
         }
         // A place where nothing is mapped, as nothing ever is on the first page.
-        assert!(!are_there(std::ptr::null_mut(), 1, page));
+        assert!(!are_there(std::ptr::null_mut(), page));
+        assert!(are_there(first, room.len()));
+        let mut new: Vec<u8> = Vec::with_capacity(64 << 20);
+        let first = new.as_mut_ptr().wrapping_add(new.as_ptr().align_offset(page));
+        assert!(!are_there(first, (64 << 20) - page));
+    }
+
+    #[test]
+    fn what_is_cleared_is_zero_and_nothing_beside_it() {
+        let mut list = vec![MaybeUninit::new([7_u64; 8]); 3 * ASKED];
+        clear(&mut list[1..2 * ASKED]);
+        // SAFETY: all of it was made with values, and cleared to values.
+        let values: Vec<[u64; 8]> =
+            list.iter().map(|value| unsafe { value.assume_init() }).collect();
+        assert_eq!(values[0], [7; 8]);
+        assert!(values[1..2 * ASKED].iter().all(|value| *value == [0; 8]));
+        assert!(values[2 * ASKED..].iter().all(|value| *value == [7; 8]));
     }
 
     #[test]

@@ -10,7 +10,10 @@ use burst_hal::{Model, ModelBuilder, OperationType, OutputSpec, PrepareOptions};
 use crate::burst_support::wait_until;
 use crate::peer;
 
-burst_testing::tests![what_clients_gave_back_goes_back_to_the_system()];
+burst_testing::tests![
+    what_clients_gave_back_goes_back_to_the_system(),
+    huge_pages_of_weights_go_back_to_the_system_with_their_client(),
+];
 
 const CLIENTS: usize = 8;
 const GENERATIONS: usize = 4;
@@ -66,4 +69,44 @@ fn what_clients_gave_back_goes_back_to_the_system() {
         let what = format!("the memory of generation {generation} to go back to the system");
         wait_until(&what, || anonymous_kib(&service) <= before + KEPT_MAX_KIB);
     }
+}
+
+/// Units of a layer whose weights are 24 MiB: they lie on huge pages where the machine has some free, and the process keeps
+/// as many of those that were freed.
+const UNITS: u32 = 3 << 10;
+const DEPTH: u32 = 2 << 10;
+const WEIGHTS_KIB: usize = 24 << 10;
+
+/// What the service may have then, beside what it had before: a third of the weights.
+const REST_MAX_KIB: usize = 8 << 10;
+
+fn large_layer() -> Model {
+    let mut b = ModelBuilder::new();
+    let x = b.input(burst_hal::OperandType::TensorFloat32, &[1, DEPTH]);
+    let weights = b.constant_f32(&[UNITS, DEPTH], &vec![1.5; (UNITS * DEPTH) as usize]);
+    let bias = b.constant_f32(&[UNITS], &vec![0.5; UNITS as usize]);
+    let none = b.scalar_i32(0);
+    let operands = [x, weights, bias, none];
+    let y = b.result_of(OperationType::FullyConnected, &operands, OutputSpec::f32(&[1, UNITS]));
+    b.output(y);
+    b.build().unwrap()
+}
+
+fn huge_pages_of_weights_go_back_to_the_system_with_their_client() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("burst.sock");
+    let service = peer::Service::start_as("serve-cpu", &path);
+    let before = anonymous_kib(&service);
+    let client = Client::connect(&path).unwrap();
+    let device = client.devices().unwrap().remove(0);
+    let model = large_layer();
+    // One after the other: the second may have the pages of the first.
+    for _ in 0..2 {
+        let prepared = device.prepare(&model, &PrepareOptions::default()).unwrap();
+        assert!(anonymous_kib(&service) >= before + WEIGHTS_KIB);
+        drop(prepared);
+    }
+    drop((device, client));
+    let what = "the pages of the weights to go back to the system";
+    wait_until(what, || anonymous_kib(&service) <= before + REST_MAX_KIB);
 }

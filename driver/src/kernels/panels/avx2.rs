@@ -3,8 +3,9 @@
 use core::arch::x86_64::*;
 
 use super::LANES;
-use super::portable::{Pairs, SQUARE_BYTES, SQUARE_PAIRS, Square};
-use crate::kernels::simd::avx2::{load_16_bytes, store_32_bytes};
+use super::portable::SQUARE_BYTES;
+use crate::kernels::simd::Lines;
+use crate::kernels::simd::avx2::load_16_bytes;
 
 /// Rows of which a register has a word each.
 const HALF: usize = LANES / 2;
@@ -15,56 +16,55 @@ const FOUR_WORDS: usize = 16;
 /// Words that are turned together.
 const FOUR: usize = FOUR_WORDS / size_of::<super::Word>();
 
+/// As often as that are words of a square turned.
+const FOURS: usize = SQUARE_BYTES / FOUR_WORDS;
+
 /// See [`turn`](super::portable::turn).
 #[target_feature(enable = "avx2")]
-pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]) {
-    let (parts, next) = (Parts::of(rows, squares.len()), next(rows));
+pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, lines: &mut Lines) {
+    let (parts, next) = (Parts::of(rows), next(rows));
     let flip = _mm256_set1_epi8(flip.cast_signed());
-    for (number, blocks) in squares.iter_mut().enumerate() {
+    for number in 0..parts.squares {
         fetch(&next, number);
-        for half in 0..2 {
-            for (four, blocks) in blocks.as_chunks_mut::<FOUR>().0.iter_mut().enumerate() {
-                let columns = parts.columns(number, half, four, flip);
-                for (block, words) in blocks.iter_mut().zip(columns) {
-                    let units = block.as_chunks_mut::<HALF>().0[half].as_flattened_mut();
-                    if let Some(units) = units.first_chunk_mut() {
-                        store_32_bytes(units, words);
-                    }
-                }
-            }
+        for four in 0..FOURS {
+            let [a, b, c, d] = parts.columns(number, 0, four, flip);
+            let [e, f, g, h] = parts.columns(number, 1, four, flip);
+            lines.append([[a, e], [b, f], [c, g], [d, h]]);
         }
     }
 }
 
 /// See [`turn_pairs`](super::portable::turn_pairs).
 #[target_feature(enable = "avx2")]
-pub(crate) fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, blocks: &mut [Pairs]) {
-    let squares = blocks.as_chunks_mut::<SQUARE_PAIRS>().0;
-    let (parts, next) = (Parts::of(rows, squares.len()), next(rows));
+pub(crate) fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, lines: &mut Lines) {
+    let (parts, next) = (Parts::of(rows), next(rows));
     let (flip, zero) = (_mm256_set1_epi8(flip.cast_signed()), _mm256_set1_epi16(zero.into()));
     // The first two bytes of each word, each the upper one of 16 bits, and the last two.
     #[rustfmt::skip]
     let bytes = _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13);
     let first = _mm256_broadcastsi128_si256(bytes);
     let last = _mm256_add_epi8(first, _mm256_set1_epi16(0x0200));
-    for (number, blocks) in squares.iter_mut().enumerate() {
+    for number in 0..parts.squares {
         fetch(&next, number);
-        for half in 0..2 {
-            for (four, blocks) in blocks.as_chunks_mut::<{ 2 * FOUR }>().0.iter_mut().enumerate() {
-                let columns = parts.columns(number, half, four, flip);
-                for (blocks, words) in blocks.as_chunks_mut::<2>().0.iter_mut().zip(columns) {
-                    for (block, order) in blocks.iter_mut().zip([first, last]) {
-                        let wide = _mm256_srai_epi16::<8>(_mm256_shuffle_epi8(words, order));
-                        let units = &mut block.as_chunks_mut::<HALF>().0[half];
-                        let units = bytemuck::bytes_of_mut(units);
-                        if let Some(units) = units.first_chunk_mut() {
-                            store_32_bytes(units, _mm256_sub_epi16(wide, zero));
-                        }
-                    }
-                }
+        for four in 0..FOURS {
+            let low = parts.columns(number, 0, four, flip);
+            let high = parts.columns(number, 1, four, flip);
+            for (low, high) in low.into_iter().zip(high) {
+                lines.append([
+                    [widened(low, first, zero), widened(high, first, zero)],
+                    [widened(low, last, zero), widened(high, last, zero)],
+                ]);
             }
         }
     }
+}
+
+/// Bytes of these words that belong to a pair, in this order, as numbers of 16 bits, less `zero`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widened(words: __m256i, order: __m256i, zero: __m256i) -> __m256i {
+    let wide = _mm256_srai_epi16::<8>(_mm256_shuffle_epi8(words, order));
+    _mm256_sub_epi16(wide, zero)
 }
 
 /// Where the rows of the next 16 units are, if all lie at even distances. They come from memory, and are asked for
@@ -84,12 +84,16 @@ fn fetch(rows: &[*const u8; LANES], number: usize) {
 }
 
 /// The parts of rows that belong to squares.
-struct Parts<'a>([&'a [[u8; SQUARE_BYTES]]; LANES]);
+struct Parts<'a> {
+    rows: [&'a [[u8; SQUARE_BYTES]]; LANES],
+    squares: usize,
+}
 
 impl<'a> Parts<'a> {
-    /// Of so many squares.
-    fn of(rows: &[&'a [u8]; LANES], squares: usize) -> Self {
-        Parts(rows.map(|row| &row.as_chunks::<SQUARE_BYTES>().0[..squares]))
+    fn of(rows: &[&'a [u8]; LANES]) -> Self {
+        let rows = rows.map(|row| row.as_chunks::<SQUARE_BYTES>().0);
+        let squares = rows.iter().map(|row| row.len()).min().unwrap_or_default();
+        Parts { rows: rows.map(|row| &row[..squares]), squares }
     }
 
     /// Of four words of half of the rows all first words, all second ones, and so on, each byte XORed with `flip`.
@@ -97,7 +101,7 @@ impl<'a> Parts<'a> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn columns(&self, number: usize, half: usize, four: usize, flip: __m256i) -> [__m256i; FOUR] {
-        let rows = &self.0.as_chunks::<HALF>().0[half];
+        let rows = &self.rows.as_chunks::<HALF>().0[half];
         let mut pairs = [_mm256_setzero_si256(); FOUR];
         for (pair, (low, high)) in pairs.iter_mut().zip(rows[..4].iter().zip(&rows[4..])) {
             let (low, high) = (&low[number].as_chunks().0[four], &high[number].as_chunks().0[four]);

@@ -3,14 +3,14 @@
 #![allow(unsafe_code, reason = "calls for instruction sets that are checked first")]
 
 use super::LANES;
-use super::portable::{self, Pairs, Square};
+use super::portable;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
-use crate::kernels::simd::kernel;
+use crate::kernels::simd::{Lines, kernel};
 
 kernel! {
     /// Sixteen words of each of sixteen rows for each square, see [`portable::turn`].
-    fn turn(rows: &[&[u8]; LANES], flip: u8, squares: &mut [Square]);
+    fn turn(rows: &[&[u8]; LANES], flip: u8, lines: &mut Lines);
     announced as TURN = "panels/turn",
     operations: [
         BidirectionalSequenceLstm,
@@ -27,7 +27,7 @@ kernel! {
 
 kernel! {
     /// Pairs of bytes of each of sixteen rows, widened to 16 bits, see [`portable::turn_pairs`].
-    fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, blocks: &mut [Pairs]);
+    fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, lines: &mut Lines);
     announced as TURN_PAIRS = "panels/turn_pairs",
     operations: [Conv2d, FullyConnected],
     types: [TensorQuant8Asymm, TensorQuant8AsymmSigned],

@@ -1,5 +1,8 @@
 //! Weights in the order in which kernels read them that compute [`LANES`] units side by side.
 
+use std::marker::PhantomData;
+
+use burst_shm::PageRoom;
 use bytemuck::Pod;
 
 #[cfg(target_arch = "x86_64")]
@@ -7,16 +10,18 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
+mod growing;
 mod portable;
 #[cfg(test)]
 pub(super) mod tests;
 
-use self::portable::{Pairs, SQUARE_BYTES, SQUARE_PAIRS, Square, Word};
+use self::growing::Growing;
+use self::portable::{SQUARE_BYTES, SQUARE_PAIRS, Word};
 use crate::OpError;
+use crate::aligned::Line;
 use crate::budget::Budget;
 use crate::kept::KeptValue;
-use crate::kernels::simd::Isa;
-use crate::pages::Parts;
+use crate::kernels::simd::{Isa, Lines};
 use crate::stop::STEPS_PER_CHECK;
 use crate::weight_room::Packed;
 
@@ -25,8 +30,10 @@ pub(crate) use self::dispatch::{TURN, TURN_PAIRS};
 /// Units of a panel: one register of sums.
 pub(crate) const LANES: usize = 16;
 
-/// Squares that are turned between two looks at whether they are still wanted: 1 KiB of each unit's row.
-const SQUARES_AT_ONCE: usize = 16;
+/// Bytes of each unit's row that are turned between two looks at whether they are still wanted.
+const BYTES_AT_ONCE: usize = 1 << 10;
+
+const TOO_LARGE: OpError = OpError::Range { what: "size of packed weights" };
 
 /// Weights `[units, depth]` in panels of [`LANES`] units: for each panel and each `STEP` positions
 /// of the depth one block, with the weights of every unit there. Missing units and positions have
@@ -35,7 +42,8 @@ const SQUARES_AT_ONCE: usize = 16;
 pub(crate) struct Panels<B, const STEP: usize> {
     units: usize,
     depth: usize,
-    blocks: Blocks<B>,
+    blocks: Blocks,
+    block: PhantomData<B>,
 }
 
 /// What a block has of a row.
@@ -48,21 +56,11 @@ struct Part {
 
 /// Where the blocks of panels lie.
 #[derive(Clone)]
-enum Blocks<B> {
-    Own(Packed<B>),
+enum Blocks {
+    /// A line each.
+    Own(Packed<Line>),
     /// In what an earlier preparation has kept, which is charged by itself.
     Kept(KeptValue),
-}
-
-impl<B: Pod> Blocks<B> {
-    #[inline(always)]
-    fn as_slice(&self) -> &[B] {
-        match self {
-            Blocks::Own(blocks) => blocks,
-            // Of whole blocks, and aligned: `Panels::kept` has looked.
-            Blocks::Kept(value) => bytemuck::cast_slice(value.bytes()),
-        }
-    }
 }
 
 impl<B, const STEP: usize> std::fmt::Debug for Panels<B, STEP> {
@@ -84,10 +82,9 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         flip: u8,
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        const { assert!(size_of::<B>() == SQUARE_BYTES, "a block has one word of each unit") };
         let part = Part { bytes: size_of::<Word>(), missing: flip };
-        Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
-            dispatch::turn(isa, rows, flip, bytemuck::cast_slice_mut::<B, Square>(blocks));
+        Self::turned(&mut row, (units, depth), part, budget, |rows, lines| {
+            dispatch::turn(isa, rows, flip, lines);
         })
     }
 
@@ -103,61 +100,52 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         (flip, zero): (u8, i8),
         budget: &Budget<'_>,
     ) -> Result<Self, OpError> {
-        const { assert!(size_of::<B>() == size_of::<Pairs>(), "a block has a pair of each unit") };
         let part = Part { bytes: 2, missing: flip };
-        Self::turned(&mut row, (units, depth), part, budget, |rows, blocks| {
-            dispatch::turn_pairs(
-                isa,
-                rows,
-                flip,
-                zero,
-                bytemuck::cast_slice_mut::<B, Pairs>(blocks),
-            );
+        Self::turned(&mut row, (units, depth), part, budget, |rows, lines| {
+            dispatch::turn_pairs(isa, rows, flip, zero, lines);
         })
     }
 
-    /// Packs rows; `turn` makes blocks of the part of 16 rows that belongs to whole squares.
+    /// Packs rows; `turn` appends blocks of the part of 16 rows that belongs to whole squares.
     fn turned<'w>(
         row: &mut dyn FnMut(usize) -> &'w [u8],
         (units, depth): (usize, usize),
         part: Part,
         budget: &Budget<'_>,
-        turn: impl Fn(&[&[u8]; LANES], &mut [B]),
+        turn: impl Fn(&[&[u8]; LANES], &mut Lines),
     ) -> Result<Self, OpError> {
-        let mut blocks = Self::zeroed(units, depth, budget)?;
-        let mut parts = Parts::of(&mut blocks);
+        let mut growing = Growing::new(Self::list(units, depth, budget)?);
         let mut checkpoints = budget.stop().checkpoints();
         let row_bytes = depth * part.bytes / STEP;
-        let square = SQUARE_BYTES / part.bytes;
+        let whole = row_bytes / SQUARE_BYTES * SQUARE_BYTES;
         // A missing unit has this in the place of each part of its row, and weights of 0 once it is flipped.
-        let missing = [part.missing; SQUARES_AT_ONCE * SQUARE_BYTES];
+        let missing = [part.missing; BYTES_AT_ONCE];
         for first in (0..units).step_by(LANES) {
-            let panel = parts.next(depth.div_ceil(STEP));
-            // The last word or pair of a row may not be whole.
-            let (whole, end) = panel.split_at_mut(row_bytes / SQUARE_BYTES * square);
             let mut rows: [Option<&[u8]>; LANES] = [None; LANES];
             for (unit, slot) in (first..units).zip(&mut rows) {
                 *slot = Some(&row(unit)[..row_bytes]);
             }
-            for (number, blocks) in whole.chunks_mut(SQUARES_AT_ONCE * square).enumerate() {
-                checkpoints.after(size_of_val(blocks))?;
-                let (at, len) = (number * missing.len(), blocks.len() / square * SQUARE_BYTES);
+            for at in (0..whole).step_by(BYTES_AT_ONCE) {
+                let len = (whole - at).min(BYTES_AT_ONCE);
                 let parts = rows.map(|row| row.map_or(&missing[..len], |row| &row[at..][..len]));
-                turn(&parts, blocks);
+                let blocks = len / part.bytes;
+                checkpoints.after(blocks * size_of::<Line>())?;
+                turn(&parts, growing.ahead(blocks));
             }
-            if !end.is_empty() {
-                let at = row_bytes / SQUARE_BYTES * SQUARE_BYTES;
+            // The last word or pair of a row may not be whole.
+            if whole < row_bytes {
                 let mut ends = [[part.missing; SQUARE_BYTES]; LANES];
                 for (end, row) in ends.iter_mut().zip(rows.iter().flatten()) {
-                    end[..row_bytes - at].copy_from_slice(&row[at..]);
+                    end[..row_bytes - whole].copy_from_slice(&row[whole..]);
                 }
-                let mut blocks = [B::zeroed(); SQUARE_PAIRS];
-                let blocks = &mut blocks[..square];
-                turn(&ends.each_ref().map(|end| &end[..]), blocks);
-                end.copy_from_slice(&blocks[..end.len()]);
+                let square = PageRoom::default().list(SQUARE_PAIRS).map_err(|_| TOO_LARGE)?;
+                let mut square = Lines::of(square, false);
+                turn(&ends.each_ref().map(|end| &end[..]), &mut square);
+                let blocks = (row_bytes - whole).div_ceil(part.bytes);
+                growing.ahead(blocks).append_each(square.into_list().into_iter().take(blocks));
             }
         }
-        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
+        Ok(Self::of(units, depth, Blocks::Own(growing.into_list())))
     }
 
     /// Weights that were packed once: `block` makes each block from its bytes.
@@ -171,20 +159,18 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         budget: &Budget<'_>,
         block: impl Fn(&[u8; BYTES]) -> B,
     ) -> Result<Self, OpError> {
-        let mut blocks = Self::zeroed(units, depth, budget)?;
+        let mut growing = Growing::new(Self::list(units, depth, budget)?);
         let (packed, rest) = packed.as_chunks::<BYTES>();
-        if packed.len() != blocks.len() || !rest.is_empty() {
+        if packed.len() != Self::count(units, depth)? || !rest.is_empty() {
             return Err(OpError::Internal { what: "size of packed weights" });
         }
         let mut checkpoints = budget.stop().checkpoints();
-        let mut parts = Parts::of(&mut blocks);
         for part in packed.chunks(STEPS_PER_CHECK / BYTES) {
             checkpoints.after(part.len() * BYTES)?;
-            for (packed, bytes) in parts.next(part.len()).iter_mut().zip(part) {
-                *packed = block(bytes);
-            }
+            let lines = part.iter().map(|bytes| bytemuck::cast::<B, Line>(block(bytes)));
+            growing.ahead(part.len()).append_each(lines);
         }
-        Ok(Panels { units, depth, blocks: Blocks::Own(blocks) })
+        Ok(Self::of(units, depth, Blocks::Own(growing.into_list())))
     }
 
     /// Weights whose blocks lie in what was kept, as [`Panels::bytes`] gave them: they stay there.
@@ -194,10 +180,10 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
     pub(crate) fn kept(packed: &KeptValue, units: usize, depth: usize) -> Result<Self, OpError> {
         let other = OpError::Internal { what: "size of packed weights" };
         let blocks = bytemuck::try_cast_slice::<_, B>(packed.bytes()).map_err(|_| other.clone())?;
-        if Some(blocks.len()) != units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP)) {
+        if blocks.len() != Self::count(units, depth)? {
             return Err(other);
         }
-        Ok(Panels { units, depth, blocks: Blocks::Kept(packed.clone()) })
+        Ok(Self::of(units, depth, Blocks::Kept(packed.clone())))
     }
 
     /// All blocks as bytes.
@@ -205,11 +191,18 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
         bytemuck::cast_slice(self.blocks())
     }
 
-    /// As many blocks as there have to be, which are charged.
-    fn zeroed(units: usize, depth: usize, budget: &Budget<'_>) -> Result<Packed<B>, OpError> {
-        let too_large = OpError::Range { what: "size of packed weights" };
-        let len = units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP));
-        budget.zeroed(len.ok_or(too_large.clone())?, too_large)
+    fn of(units: usize, depth: usize, blocks: Blocks) -> Self {
+        Panels { units, depth, blocks, block: PhantomData }
+    }
+
+    /// A list for as many blocks as there have to be, which are charged.
+    fn list(units: usize, depth: usize, budget: &Budget<'_>) -> Result<Packed<Line>, OpError> {
+        const { assert!(size_of::<B>() == size_of::<Line>() && align_of::<B>() <= align_of::<Line>()) };
+        budget.list(Self::count(units, depth)?, TOO_LARGE)
+    }
+
+    fn count(units: usize, depth: usize) -> Result<usize, OpError> {
+        units.div_ceil(LANES).checked_mul(depth.div_ceil(STEP)).ok_or(TOO_LARGE)
     }
 
     /// Number of units.
@@ -233,7 +226,11 @@ impl<B: Pod, const STEP: usize> Panels<B, STEP> {
     /// All blocks, panel by panel, each in the order of the depth.
     #[inline(always)]
     pub(crate) fn blocks(&self) -> &[B] {
-        self.blocks.as_slice()
+        match &self.blocks {
+            Blocks::Own(lines) => bytemuck::cast_slice(lines),
+            // Of whole blocks, and aligned: `Panels::kept` has looked.
+            Blocks::Kept(value) => bytemuck::cast_slice(value.bytes()),
+        }
     }
 
     /// The blocks of a panel in the order of the depth.

@@ -22,6 +22,7 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod isa;
+mod lines;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 
@@ -38,3 +39,4 @@ pub(crate) use isa::pretended::on_both_widths;
 pub(crate) use isa::{Level, has_avx_vnni, has_avx2, has_dotprod, has_halved_vnni, has_vnni};
 #[cfg(target_arch = "aarch64")]
 pub(crate) use isa::{has_i8mm, has_neon};
+pub(crate) use lines::Lines;
