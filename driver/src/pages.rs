@@ -25,8 +25,7 @@ impl Pages {
         self.ahead_of_by(len, room, more, populate);
     }
 
-    /// The same where `make` makes them. It gets again what it had of the page in which a stretch ends, but for elements that
-    /// were written.
+    /// The same where `make` makes the room ready. It gets each element at least once before that is written, and never after.
     #[inline]
     pub(crate) fn ahead_of_by<T>(
         &mut self,

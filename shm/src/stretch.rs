@@ -136,7 +136,7 @@ impl Drop for Stretch {
     fn drop(&mut self) {
         let touched = *self.touched.get_mut();
         // Ordinary pages are made as quickly as they are found.
-        if self.addresses.huge > 0 && self.addresses.let_go(touched) {
+        if self.addresses.huge > 0 && touched > 0 && self.addresses.let_go(touched) {
             let dropped = lock(&FREED).keep(&self.addresses, touched);
             drop(dropped); // under no lock, as it takes the kernel a while
         }
@@ -183,7 +183,7 @@ impl Addresses {
         // room that owns this stretch, and the stretch is being dropped.
         let said =
             unsafe { self.mapping.unchecked_advise_range(UncheckedAdvice::Free, self.begin, made) };
-        touched > 0 && said.is_ok()
+        said.is_ok()
     }
 }
 

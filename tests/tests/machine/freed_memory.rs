@@ -75,7 +75,7 @@ fn what_clients_gave_back_goes_back_to_the_system() {
 /// as many of those that were freed.
 const UNITS: u32 = 3 << 10;
 const DEPTH: u32 = 2 << 10;
-const WEIGHTS_KIB: usize = 24 << 10;
+const WEIGHTS_KIB: usize = (UNITS * DEPTH * 4) as usize / 1024;
 
 /// What the service may have then, beside what it had before: a third of the weights.
 const REST_MAX_KIB: usize = 8 << 10;

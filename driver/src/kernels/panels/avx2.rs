@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::LANES;
-use super::portable::SQUARE_BYTES;
+use super::portable::{SQUARE_BYTES, squares};
 use crate::kernels::simd::Lines;
 use crate::kernels::simd::avx2::load_16_bytes;
 
@@ -91,9 +91,8 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(rows: &[&'a [u8]; LANES]) -> Self {
-        let rows = rows.map(|row| row.as_chunks::<SQUARE_BYTES>().0);
-        let squares = rows.iter().map(|row| row.len()).min().unwrap_or_default();
-        Parts { rows: rows.map(|row| &row[..squares]), squares }
+        let squares = squares(rows);
+        Parts { rows: rows.map(|row| &row.as_chunks::<SQUARE_BYTES>().0[..squares]), squares }
     }
 
     /// Of four words of half of the rows all first words, all second ones, and so on, each byte XORed with `flip`.

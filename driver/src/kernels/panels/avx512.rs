@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::LANES;
-use super::portable::SQUARE_BYTES;
+use super::portable::{SQUARE_BYTES, squares};
 use crate::kernels::simd::Lines;
 use crate::kernels::simd::avx512::load_64_bytes;
 
@@ -15,9 +15,8 @@ pub(crate) fn turn(rows: &[&[u8]; LANES], flip: u8, lines: &mut Lines) {
     // which nothing lies is no harm, as none of it is read.
     let apart = rows[1].as_ptr().addr().wrapping_sub(rows[0].as_ptr().addr());
     let next = rows.map(|row| row.as_ptr().wrapping_add(apart.wrapping_mul(LANES)));
-    let rows = rows.map(|row| row.as_chunks::<SQUARE_BYTES>().0);
-    let squares = rows.iter().map(|row| row.len()).min().unwrap_or_default();
-    let rows = rows.map(|row| &row[..squares]);
+    let squares = squares(rows);
+    let rows = rows.map(|row| &row.as_chunks::<SQUARE_BYTES>().0[..squares]);
     let flip = _mm512_set1_epi8(flip.cast_signed());
     for number in 0..squares {
         let mut fours = [[_mm512_setzero_si512(); 4]; 4];

@@ -34,7 +34,7 @@ impl Growing {
     pub(crate) fn new(list: Packed<Line>) -> Self {
         let way = match list.capacity() * size_of::<Line>() {
             _ if list.allocator().is_new() => Way::New,
-            ..SMALLEST => Way::New, // whatever it is, it is no matter
+            ..SMALLEST => Way::New, // so little is made ready in no way
             SMALLEST..STREAMED => Way::Cleared,
             STREAMED.. => Way::Streamed,
         };

@@ -13,7 +13,7 @@ pub(crate) type Word = [u8; 4];
 pub(crate) const SQUARE_BYTES: usize = LANES * size_of::<Word>();
 
 /// As many words of as many units: 16 blocks of a panel.
-pub(crate) type Square = [[Word; LANES]; LANES];
+type Square = [[Word; LANES]; LANES];
 
 /// Two weights of 16 bits of each unit.
 pub(crate) type Pairs = [[i16; 2]; LANES];
@@ -55,6 +55,6 @@ pub(crate) fn turn_pairs(rows: &[&[u8]; LANES], flip: u8, zero: i8, lines: &mut 
 }
 
 /// Whole squares that all rows have.
-fn squares(rows: &[&[u8]; LANES]) -> usize {
+pub(crate) fn squares(rows: &[&[u8]; LANES]) -> usize {
     rows.iter().map(|row| row.len() / SQUARE_BYTES).min().unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use crate::weight_room::Packed;
 /// A list to which lines are appended.
 ///
 /// To write a line a CPU first fetches what stands there, although all of it is overwritten, and pushes another one out of its
-/// caches for it. On x86 lines that are `streamed` go to memory without that, by writes that are ordered with no others until the fence.
+/// caches for it. Where the list `streams`, lines from registers go to memory without that, by writes that are ordered with no others until the fence.
 #[derive(Debug)]
 pub(crate) struct Lines {
     fence: Fence,
