@@ -112,7 +112,8 @@ impl BurstOptions {
 /// wait for [`completion_fd`](Burst::completion_fd) instead.
 ///
 /// While both sides are awake an execution makes no system call, and from the second on it
-/// allocates nothing. Memories of requests cross the socket once, with their first use.
+/// allocates nothing. Memories of requests cross the socket once: with
+/// [`push_memory`](Burst::push_memory), or else with their first use.
 #[derive(Debug)]
 pub struct Burst {
     model: Arc<ModelHandle>,
@@ -440,6 +441,17 @@ impl burst_hal::Burst for Burst {
     /// goes on with it until its end or its deadline. Its result is dropped; the next request waits for that.
     fn work_for(&mut self, caller: &Caller) {
         self.cancel = Some(caller.cancel_word().clone());
+    }
+
+    /// [Pushes](Burst::push_memory) it. Memory without a descriptor stays here: requests that name it go over the
+    /// control socket, with its bytes.
+    fn cache_memory(&mut self, memory: &Pool) {
+        let cancel = self.cancel.clone();
+        let pushed =
+            self.push_memory_with(memory, Patience::by(cancel.as_ref(), Deadline::never()));
+        if let Err(error) = pushed {
+            tracing::debug!(%error, "the first request with this memory sends it");
+        }
     }
 }
 

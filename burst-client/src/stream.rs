@@ -59,12 +59,16 @@ impl Stream {
         let (input_memory, input_pool) = input_memory(&layout)?;
         let setup = Setup::new(options);
         let output_memory = setup.output_memory(prepared, layout.output_bytes())?;
+        let mut executor = setup.open(prepared)?;
+        let outputs = vec![Vec::new(); layout.outputs().len()];
+        let tensors = SessionTensors::new(layout, input_pool, output_memory);
+        tensors.pools().for_each(|pool| executor.cache_memory(pool));
         Ok(Stream {
-            executor: setup.open(prepared)?,
+            executor,
             setup,
-            outputs: vec![Vec::new(); layout.outputs().len()],
+            outputs,
             input_memory,
-            tensors: SessionTensors::new(layout, input_pool, output_memory),
+            tensors,
             options: ExecutionOptions {
                 measure_timing: options.measure_timing,
                 ..ExecutionOptions::default()
@@ -87,6 +91,7 @@ impl Stream {
         let output_memory = self.setup.output_memory(prepared, bytes)?;
         self.executor = self.setup.open(prepared)?;
         self.tensors.replace_outputs(output_memory);
+        self.tensors.pools().for_each(|pool| self.executor.cache_memory(pool));
         Ok(())
     }
 

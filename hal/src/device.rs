@@ -346,6 +346,13 @@ pub trait Burst: Send {
         let _ = caller;
     }
 
+    /// Requests are going to name this memory: whoever has to hand it to a driver in another process does
+    /// so now, and the first execution need not wait for it. Where that fails the execution that
+    /// needs the memory hands it over, and has the status.
+    fn cache_memory(&mut self, memory: &crate::Pool) {
+        let _ = memory;
+    }
+
     /// Lets go of whatever can be made again, after idle time.
     fn release_resources(&mut self) {}
 }

@@ -1,5 +1,7 @@
 //! A burst that is set up again with its connection.
 
+use burst_hal::Pool;
+
 use super::{
     Arc, Burst, BurstOptions, Caller, ClientError, Deadline, ExecutionOptions, ExecutionResult,
     Patience, ReconnectingModel, Request, answer_by,
@@ -109,6 +111,11 @@ impl burst_hal::Burst for ReconnectingBurst {
     fn work_for(&mut self, caller: &Caller) {
         self.caller = Some(caller.clone());
         burst_hal::Burst::work_for(&mut self.burst, caller);
+    }
+
+    /// A service that is gone gets it with the first execution, which connects again.
+    fn cache_memory(&mut self, memory: &Pool) {
+        burst_hal::Burst::cache_memory(&mut self.burst, memory);
     }
 
     fn release_resources(&mut self) {

@@ -117,6 +117,13 @@ impl Executor {
         }
     }
 
+    /// Requests are going to name this memory: a burst sends it now.
+    pub(super) fn cache_memory(&mut self, memory: &Pool) {
+        if let Executor::Burst(burst) = self {
+            burst_hal::Burst::cache_memory(&mut **burst, memory);
+        }
+    }
+
     /// Runs once: how long that took in the driver.
     pub(super) fn run(
         &mut self,

@@ -16,7 +16,7 @@ use burst_hal::{
     Buffer, BufferRequest, BurstExecutor, CacheFiles, Caller, Capabilities, CompilationCache,
     Device, DeviceStatus, DeviceType, ErrorStatus, ExecutionCallback, ExecutionOptions,
     ExecutionResult, Extension, Failure, Fence, FencedExecution, FencedOptions, HalVersion, Model,
-    Pace, PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
+    Pace, Pool, PrepareOptions, PrepareResult, PreparedModel, Request, TimePoint,
 };
 use burst_harness::WaitKind;
 use burst_verify::{DeviceLease, RunError, Target};
@@ -335,6 +335,10 @@ impl burst_hal::Burst for Watched<Burst> {
 
     fn work_for(&mut self, caller: &Caller) {
         burst_hal::Burst::work_for(&mut self.inner, caller);
+    }
+
+    fn cache_memory(&mut self, memory: &Pool) {
+        burst_hal::Burst::cache_memory(&mut self.inner, memory);
     }
 
     fn release_resources(&mut self) {

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use crate::trace::{Marks, SpanKind};
 use crate::{
     Burst, Caller, ErrorStatus, ExecutionOptions, ExecutionResult, Failure, FenceState,
-    FencedOptions, PreparedModel, Request, Route,
+    FencedOptions, Pool, PreparedModel, Request, Route,
 };
 
 /// A prepared model, executed over the route that it was opened for.
@@ -63,6 +63,14 @@ impl Executor {
             Call::Asynchronous(_) => Route::Asynchronous,
             Call::Burst(_) => Route::Burst,
             Call::Fenced(_) => Route::Fenced,
+        }
+    }
+
+    /// Requests are going to name this memory. A burst caches it ahead of the first; the other routes have nothing
+    /// to keep it for.
+    pub fn cache_memory(&mut self, memory: &Pool) {
+        if let Call::Burst(burst) = &mut self.call {
+            burst.cache_memory(memory);
         }
     }
 

@@ -70,10 +70,11 @@ impl ModelSession {
     /// out to need it.
     #[must_use]
     pub fn new(
-        executor: Executor,
+        mut executor: Executor,
         tensors: SessionTensors,
         allocator: Arc<dyn PoolAllocator>,
     ) -> Self {
+        tensors.pools().for_each(|pool| executor.cache_memory(pool));
         let result = ExecutionResult::of(ErrorStatus::None);
         ModelSession { executor, tensors, allocator, result }
     }

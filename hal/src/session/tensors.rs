@@ -70,6 +70,11 @@ impl SessionTensors {
         &self.outputs
     }
 
+    /// The pools that its requests name.
+    pub fn pools(&self) -> impl Iterator<Item = &Pool> {
+        self.inputs.iter().chain([&self.outputs])
+    }
+
     /// The request that runs a frame with the states as they are now.
     ///
     /// # Panics

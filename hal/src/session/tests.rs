@@ -38,6 +38,8 @@ struct PlusOne {
     asynchronous: AtomicUsize,
     bursts: AtomicUsize,
     fenced: AtomicUsize,
+    /// What its burst was told that requests will name.
+    cached: std::sync::Mutex<Vec<Pool>>,
     /// What the next execution comes to, where that is not NONE.
     failing: std::sync::Mutex<Option<ErrorStatus>>,
 }
@@ -174,6 +176,10 @@ impl Burst for Prepared {
         self.0.bursts.fetch_add(1, Ordering::Relaxed);
         *result = self.0.execute(request);
     }
+
+    fn cache_memory(&mut self, memory: &Pool) {
+        self.0.cached.lock().unwrap().push(Pool::clone(memory));
+    }
 }
 
 const BYTES: OperandType = OperandType::TensorQuant8Asymm;
@@ -239,6 +245,24 @@ fn requests_travel_by_the_route_that_was_asked_for() {
             matches!(failed, SessionError::Status(told) if told == status),
             "{route}: {failed}"
         );
+    }
+}
+
+#[test]
+fn a_burst_is_told_of_the_pools_before_the_first_request_names_them() {
+    for route in Route::ALL {
+        let (counts, device) = PlusOne::device();
+        let options = SessionOptions { route, ..SessionOptions::default() };
+        let session = open(&device, &model(&[(BYTES, &[2])], &[(BYTES, &[2])]), &options);
+        let named = &session.tensors().request(0).pools;
+        let is_named = |pool: &Pool| {
+            let mut named = named.iter();
+            named.any(|one| matches!(one, RequestPool::Memory(one) if Arc::ptr_eq(one, pool)))
+        };
+        let cached = counts.cached.lock().unwrap();
+        let wanted = if route == Route::Burst { named.len() } else { 0 };
+        assert_eq!(cached.iter().filter(|pool| is_named(pool)).count(), wanted, "{route}");
+        assert_eq!(cached.len(), wanted, "{route}");
     }
 }
 

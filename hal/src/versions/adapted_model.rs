@@ -12,7 +12,8 @@ use crate::validate::{ArgumentOperand, Direction, RequestRules, UnspecifiedOutpu
 use crate::{
     Burst, BurstExecutor, Caller, ErrorStatus, ExecutionCallback, ExecutionOptions,
     ExecutionResult, Failure, Fence, FencedExecution, FencedOptions, HalVersion, OutputShape, Pace,
-    PlainBurst, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool, TimePoint,
+    PlainBurst, Pool, PrepareOptions, PreparedModel, Request, RequestArgument, RequestPool,
+    TimePoint,
 };
 
 /// What a prepared model of a driver before HAL 1.3 says of everything that came later.
@@ -286,8 +287,10 @@ impl Burst for AdaptedBurst {
         }
     }
 
-    /// No older driver knows of callers, or of idle time.
+    /// No older driver knows of callers, of memories ahead of a request, or of idle time.
     fn work_for(&mut self, _: &Caller) {}
+
+    fn cache_memory(&mut self, _: &Pool) {}
 
     fn release_resources(&mut self) {}
 }

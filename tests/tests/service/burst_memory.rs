@@ -3,11 +3,14 @@
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use burst_client::{Burst, BurstOptions, Client, ClientError, ShmMemory};
+use burst_client::{
+    Burst, BurstOptions, Client, ClientError, SharedAllocator, ShmMemory, StreamOptions,
+};
+use burst_hal::session::{HeapAllocator, ModelSession, SessionOptions};
 use burst_hal::{
-    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool,
+    DataLocation, ErrorStatus, ExecutionOptions, Pool, Request, RequestArgument, RequestPool, Route,
 };
 use burst_server::ServiceOptions;
 use burst_wire::control::{
@@ -210,6 +213,76 @@ fn a_client_answers_a_service_that_asks_for_a_memory_of_a_slot() {
         |from, name| steps.iter().filter(|step| step.from == from && step.name == name).count();
     assert_eq!(count(From::Service, "GetMemories"), 1, "asked once: {steps:?}");
     assert_eq!(count(From::Client, "Memories"), 1, "{steps:?}");
+}
+
+/// What is set up for a model has handed its memories over by then: the first execution says nothing on the socket.
+#[test]
+fn the_first_execution_of_a_stream_or_session_finds_its_memories_in_their_slots() {
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let (service, to_service) = Private::start(ServiceOptions::default());
+    let (ours, to_client) = burst_wire::socket::pair().unwrap();
+    let relay = Relay::start_into(Arc::clone(&steps), to_client, to_service, None);
+    let client = Client::from_socket(ours).unwrap();
+    let device = client.device("fake").unwrap();
+    let pushed = || {
+        let steps = steps.lock().unwrap();
+        steps.iter().filter(|step| step.name == "PushMemory").count()
+    };
+    let said = || steps.lock().unwrap().len();
+
+    let mut stream = device.stream(&model(), &StreamOptions::default()).unwrap();
+    assert_eq!((pushed(), stream.burst().unwrap().memories_in_slots()), (2, 2));
+    stream.input(0).fill(3);
+    let before = said();
+    stream.run(long()).unwrap();
+    assert_eq!(stream.output(0).unwrap(), [4; 16]);
+    assert_eq!(said(), before, "{:?}", steps.lock().unwrap());
+
+    let options = SessionOptions { route: Route::Burst, ..SessionOptions::default() };
+    let shared = Arc::new(SharedAllocator);
+    let mut session = ModelSession::open(&device, &model(), &options, shared).unwrap();
+    assert_eq!(pushed(), 4);
+    session.write_input(0, &[5; 16]).unwrap();
+    let before = said();
+    session.run(&ExecutionOptions::default()).unwrap();
+    assert_eq!(said(), before, "{:?}", steps.lock().unwrap());
+
+    // Memory of this process alone cannot be handed over: it goes with each request, over the socket.
+    let own = Arc::new(HeapAllocator);
+    let mut session_of_own = ModelSession::open(&device, &model(), &options, own).unwrap();
+    assert_eq!(pushed(), 4);
+    session_of_own.write_input(0, &[7; 16]).unwrap();
+    session_of_own.run(&ExecutionOptions::default()).unwrap();
+    for (session, value) in [(&session, 6), (&session_of_own, 8)] {
+        let mut output = Vec::new();
+        session.read_output(0, &mut output).unwrap();
+        assert_eq!(output, [value; 16]);
+    }
+
+    drop((stream, session, session_of_own, device, client));
+    service.join();
+    assert!(!relay.join().is_empty());
+}
+
+/// A memory that the service has no room for yet is no reason not to set up: the execution that needs it asks again.
+#[test]
+fn a_memory_that_is_refused_ahead_of_the_first_execution_is_asked_for_again_by_it() {
+    let mut options = ServiceOptions::default();
+    options.limits.memories = 1;
+    let (_service, socket) = Private::start(options);
+    let client = Client::from_socket(socket).unwrap();
+    let device = client.device("fake").unwrap();
+    let prepared = device.prepare(&model(), &Default::default()).unwrap();
+    let mut burst = prepared.configure_burst(&BurstOptions::default()).unwrap();
+    let (other, memory) = (shm(64), shm(64));
+    burst.push_memory(&other).unwrap();
+    burst_hal::Burst::cache_memory(&mut burst, &memory);
+    assert_eq!(burst.memories_in_slots(), 1, "there is room for one");
+    let wanted = request(&memory, &memory);
+    let refused = burst.execute(&wanted, &ExecutionOptions::default(), long()).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient, "{refused}");
+    drop(other);
+    assert_eq!(run(&mut burst, &wanted), ErrorStatus::None);
 }
 
 /// A service that asks for what the client does not have is told so, and the connection lives on.
