@@ -316,6 +316,22 @@ impl Burst {
         }
     }
 
+    /// Sends a memory before a request needs it. One that is refused, or has no descriptor, is left to the first
+    /// request that uses it: only the loss of the service is an error.
+    pub(crate) fn push_ahead(
+        &mut self,
+        memory: &Pool,
+        patience: Patience<'_>,
+    ) -> Result<(), ClientError> {
+        match self.push_memory_with(memory, patience) {
+            Err(error) if !error.is_loss() => {
+                tracing::debug!(%error, "a memory is left to the first request that uses it");
+                Ok(())
+            }
+            pushed => pushed,
+        }
+    }
+
     /// Takes a memory away from the burst; one it does not have is no error. When this returns
     /// the service uses it no more, unless another burst or the model has it too.
     ///
@@ -447,11 +463,8 @@ impl burst_hal::Burst for Burst {
     /// control socket, with its bytes.
     fn cache_memory(&mut self, memory: &Pool) {
         let cancel = self.cancel.clone();
-        let pushed =
-            self.push_memory_with(memory, Patience::by(cancel.as_ref(), Deadline::never()));
-        if let Err(error) = pushed {
-            tracing::debug!(%error, "the first request with this memory sends it");
-        }
+        // Of a service that is gone the first execution tells.
+        let _ = self.push_ahead(memory, Patience::by(cancel.as_ref(), Deadline::never()));
     }
 }
 

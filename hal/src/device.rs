@@ -347,8 +347,8 @@ pub trait Burst: Send {
     }
 
     /// Requests are going to name this memory: whoever has to hand it to a driver in another process does
-    /// so now, and the first execution need not wait for it. Where that fails the execution that
-    /// needs the memory hands it over, and has the status.
+    /// so now, and the first execution need not wait for it. Where that fails, the first execution with this memory
+    /// tries again, and has the status if it fails once more.
     fn cache_memory(&mut self, memory: &crate::Pool) {
         let _ = memory;
     }

@@ -70,12 +70,7 @@ impl ReconnectingBurst {
                 burst_hal::Burst::work_for(&mut burst, caller);
             }
             for memory in &memories {
-                match burst.push_memory_with(memory, patience) {
-                    Err(error) if error.is_loss() => return Err(error),
-                    // It is sent again, and refused again, with the first request that uses it.
-                    Err(error) => tracing::debug!(%error, "a memory stays behind"),
-                    Ok(()) => {}
-                }
+                burst.push_ahead(memory, patience)?;
             }
             Ok(burst)
         })?;

@@ -66,7 +66,7 @@ impl ModelSession {
         Ok(ModelSession::new(executor, tensors, allocator))
     }
 
-    /// A session of parts that are there already. `allocator` makes more room where outputs turn
+    /// A session of parts that are there already; a burst is handed the pools now. `allocator` makes more room where outputs turn
     /// out to need it.
     #[must_use]
     pub fn new(

@@ -34,7 +34,7 @@ impl Growing {
     pub(crate) fn new(list: Packed<Line>) -> Self {
         let way = match list.capacity() * size_of::<Line>() {
             _ if list.allocator().is_new() => Way::New,
-            ..SMALLEST => Way::New, // so little is made ready in no way
+            ..SMALLEST => Way::New, // too little to be worth it
             SMALLEST..STREAMED => Way::Cleared,
             STREAMED.. => Way::Streamed,
         };
