@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
 
+use crate::ahead::{look_ahead, prefetch_to_read};
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -15,9 +17,9 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::ReadSide;
-use crate::span::{Span, copy_out, prefetch_to_read};
+use crate::span::{Span, copy_out};
 use crate::sync::{AtomicU64, EventWord, Ordering};
-use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
+use crate::wait::{Sleeper, Wait, WaitCondition, Waiter, looks_in_turn};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
 
 /// The reading end. One per queue; one thread at a time.
@@ -312,6 +314,15 @@ impl WaitCondition for Items<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.write)
+    }
+
+    #[inline]
+    fn moves_within(&mut self, looks: NonZeroU32) -> bool {
+        if let Some(ahead) = look_ahead() {
+            self.side.look_ahead(ahead, self.write, looks)
+        } else {
+            looks_in_turn(self, looks)
+        }
     }
 
     fn progress(&self) -> u64 {

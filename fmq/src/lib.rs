@@ -177,6 +177,8 @@ pub mod unsync_ring;
 pub mod wait;
 
 #[cfg(not(loom))]
+mod ahead;
+#[cfg(not(loom))]
 mod consumer;
 #[cfg(not(loom))]
 mod descriptor;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
 
+use crate::ahead::prefetch_to_write;
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -15,7 +16,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::WriteSide;
-use crate::span::{Span, copy_in, prefetch_to_write};
+use crate::span::{Span, copy_in};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};

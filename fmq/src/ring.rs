@@ -5,6 +5,12 @@
 //! value says "maybe full" or "maybe empty": without that load a call is on the fast path. It is one load, checked once, used from the
 //! local copy.
 
+#[cfg(not(loom))]
+use std::num::NonZeroU32;
+
+#[cfg(not(loom))]
+use burst_shm::LookAhead;
+
 use crate::error::QueueError;
 use crate::geometry::Geometry;
 use crate::sync::{AtomicU64, Ordering};
@@ -243,6 +249,19 @@ impl ReadSide {
     #[inline]
     pub fn changed(&self, write: &AtomicU64) -> bool {
         write.load(Ordering::Relaxed) != self.write_cached
+    }
+
+    /// As so many [`changed`](Self::changed), until one is true; what lies at the position is fetched
+    /// together with the counter then.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn look_ahead(
+        &mut self,
+        ahead: LookAhead,
+        write: &AtomicU64,
+        looks: NonZeroU32,
+    ) -> bool {
+        ahead.has_moved(write, self.write_cached, looks, &mut self.position)
     }
 
     /// Moves past `bytes` bytes, at most what was peeked, without telling the writer yet.

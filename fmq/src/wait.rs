@@ -48,6 +48,12 @@ impl Default for Wait {
 pub trait WaitCondition {
     /// Whether the other end's counter has moved since the last [`poll`](Self::poll): one relaxed load.
     fn has_moved(&self) -> bool;
+    /// As so many [`has_moved`](Self::has_moved), until one is true, each that is not followed by a
+    /// [`prefetch`](Self::prefetch).
+    #[inline]
+    fn moves_within(&mut self, looks: NonZeroU32) -> bool {
+        looks_in_turn(self, looks)
+    }
     /// Prefetches the cache lines that the answer will most likely lie in, so that the processor
     /// fetches them together with the counter and not after it.
     #[inline]
@@ -108,7 +114,7 @@ pub struct Sleeper<'a> {
 /// tighter loop takes the cache line from the writer more often than it helps (measured: 2 is a tenth
 /// faster than 16 once [`WaitCondition::prefetch`] follows each poll, and polling without a clock read
 /// is slower by a fifth).
-const POLLS: u32 = 2;
+const POLLS: NonZeroU32 = NonZeroU32::new(2).unwrap();
 /// Polls in one batch where the other CPU is far: what reads of the clock take shows there, and lateness by some of
 /// these polls does not.
 const FAR_POLLS: u32 = 8;
@@ -311,7 +317,7 @@ impl Waiter {
             } else if self.line.is_far() {
                 moved_in_far_batch(condition, &self.line)
             } else {
-                moved_in_batch(condition)
+                condition.moves_within(POLLS)
             };
             if moved && let Some(answer) = condition.poll()? {
                 self.learn(now.zip(*start).map_or(0, |(now, start): (u64, u64)| now - start));
@@ -464,9 +470,13 @@ fn relax(waited_ns: u64) {
     }
 }
 
+/// What [`WaitCondition::moves_within`] does where a condition has no better way.
 #[inline]
-fn moved_in_batch(condition: &impl WaitCondition) -> bool {
-    for _ in 0..POLLS {
+pub(crate) fn looks_in_turn(
+    condition: &(impl WaitCondition + ?Sized),
+    looks: NonZeroU32,
+) -> bool {
+    for _ in 0..looks.get() {
         if condition.has_moved() {
             return true;
         }
@@ -478,12 +488,11 @@ fn moved_in_batch(condition: &impl WaitCondition) -> bool {
 /// The same where the other CPU is far: the line is left alone after each look, and the clock is read seldom, as that is no
 /// pause to speak of there.
 #[inline]
-fn moved_in_far_batch(condition: &impl WaitCondition, line: &Line) -> bool {
+fn moved_in_far_batch(condition: &mut impl WaitCondition, line: &Line) -> bool {
     for _ in 0..FAR_POLLS {
-        if condition.has_moved() {
+        if condition.moves_within(NonZeroU32::MIN) {
             return true;
         }
-        condition.prefetch();
         line.leave_alone();
     }
     false

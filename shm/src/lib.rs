@@ -13,6 +13,7 @@
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //! | [`allow_descriptors`] | whether a socket takes descriptors: likewise | – |
 //! | [`is_zen4`] | which generation of CPU this is, for queues and kernels that are fastest in different ways: no memory | – |
+//! | [`LookAhead`] | looking at a word so that what it announces is fetched with it: likewise | – |
 //! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) or a room before left some | this process |
 //! | [`populate`], [`clear`] | pages of memory of this process that is about to be written: likewise | this process |
 //! | [`give_back_freed_memory`] | what the heap and such rooms keep of freed memory: likewise | – |
@@ -45,6 +46,7 @@ mod fd_kind;
 mod fork;
 mod heap;
 mod huge_pages;
+mod look_ahead;
 mod mapping;
 mod memory_object;
 #[cfg(loom)]
@@ -66,6 +68,7 @@ pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
 pub use heap::give_back_freed_memory;
 pub use huge_pages::FreeHugePages;
+pub use look_ahead::LookAhead;
 pub use mapping::{Mapping, mapped_bytes};
 pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use page_room::PageRoom;
