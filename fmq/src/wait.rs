@@ -7,15 +7,14 @@
 use std::num::NonZeroU32;
 
 use crate::clock::{self, Deadline};
-use crate::closer::Closed;
 use crate::error::QueueError;
-use crate::event_flag::{CLOSED, announce_awake, announce_sleep};
-use crate::futex::{self, Woken};
 use crate::line::Line;
 use crate::machine::{self, SpinSlot};
-use crate::rounds::IdleRounds;
-use crate::sync::{EventWord, Ordering};
 use crate::yield_policy::{self, YieldBackoff};
+
+mod sleeper;
+
+pub use sleeper::Sleeper;
 
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,19 +94,6 @@ pub trait SleepOn {
         condition: &mut impl WaitCondition,
         until: Deadline,
     ) -> Result<Option<usize>, QueueError>;
-}
-
-/// Where to sleep, for which bits, and what else ends the wait.
-#[derive(Debug, Clone, Copy)]
-pub struct Sleeper<'a> {
-    /// The word both processes share.
-    pub event: &'a EventWord,
-    /// The bits that the other end sets when it has news.
-    pub bits: NonZeroU32,
-    /// Whether a thread of this process closed this end.
-    pub closed: &'a Closed,
-    /// When to give up.
-    pub deadline: Deadline,
 }
 
 /// Polls in one batch, between two clock reads. The clock read is the pause between batches: a
@@ -204,6 +190,8 @@ pub struct Waiter {
     /// Moving average of how far a wait was from the average, in nanoseconds; the last one counts a
     /// quarter.
     deviation_ns: u64,
+    /// Whether the answer of the last wait that was not over at once came within [`FREE_BATCHES`].
+    is_busy: bool,
     /// Failed polls since the last one that saw an answer.
     failed_polls: u32,
     /// Waits that are left to sleep at once.
@@ -226,6 +214,7 @@ impl Waiter {
             policy,
             average_ns: 0,
             deviation_ns: 0,
+            is_busy: false,
             failed_polls: 0,
             pause: 0,
             late_doublings: 0,
@@ -250,10 +239,40 @@ impl Waiter {
         condition: &mut impl WaitCondition,
         sleeper: &impl SleepOn,
     ) -> Result<usize, QueueError> {
-        match condition.poll()? {
-            Some(answer) => Ok(answer),
-            None => self.wait_on(condition, sleeper),
+        if let Some(answer) = condition.poll()? {
+            return Ok(answer);
         }
+        let timed = self.line.is_timed();
+        if self.is_busy && !timed && !self.line.is_far() {
+            if let Some(answer) = self.first_looks(condition)? {
+                return Ok(answer);
+            }
+            self.is_busy = false;
+        }
+        self.wait_on(condition, sleeper, timed)
+    }
+
+    /// Looks for the answer as long as it takes in a busy conversation, with nothing between two batches of looks but a
+    /// read of the clock. Whatever else was done there would make the answer late.
+    #[inline]
+    fn first_looks(
+        &mut self,
+        condition: &mut impl WaitCondition,
+    ) -> Result<Option<usize>, QueueError> {
+        let (mut start, mut now) = (0, 0);
+        for batch in 0..FREE_BATCHES {
+            if condition.moves_within(POLLS)
+                && let Some(answer) = condition.poll()?
+            {
+                self.learn(now - start);
+                return Ok(Some(answer));
+            }
+            now = clock::now_ns();
+            if batch == 0 {
+                start = now;
+            }
+        }
+        Ok(None)
     }
 
     /// Waits for an answer that is not there yet.
@@ -261,6 +280,7 @@ impl Waiter {
         &mut self,
         condition: &mut impl WaitCondition,
         sleeper: &impl SleepOn,
+        timed: bool,
     ) -> Result<usize, QueueError> {
         if sleeper.is_closed() {
             return last_poll(condition);
@@ -280,7 +300,8 @@ impl Waiter {
             }
         }
         if let Plan::Poll { limit_ns } | Plan::Nap { limit_ns, .. } = plan
-            && let Spun::Answer(answer) = self.spin(condition, sleeper, limit_ns, &mut start)?
+            && let Spun::Answer(answer) =
+                self.spin(condition, sleeper, limit_ns, &mut start, timed)?
         {
             return Ok(answer);
         }
@@ -304,12 +325,12 @@ impl Waiter {
         sleeper: &impl SleepOn,
         limit_ns: u64,
         start: &mut Option<u64>,
+        timed: bool,
     ) -> Result<Spun, QueueError> {
         let mut slot = None;
         let mut polling_since = None;
         let mut now = None;
         let mut batches = Batches::default();
-        let timed = self.line.is_timed();
         loop {
             let batch = batches.next();
             let moved = if timed {
@@ -322,6 +343,7 @@ impl Waiter {
             if moved && let Some(answer) = condition.poll()? {
                 self.learn(now.zip(*start).map_or(0, |(now, start): (u64, u64)| now - start));
                 self.failed_polls = 0;
+                self.is_busy = batch < FREE_BATCHES;
                 return Ok(Spun::Answer(answer));
             }
             if sleeper.is_closed() {
@@ -472,10 +494,7 @@ fn relax(waited_ns: u64) {
 
 /// What [`WaitCondition::moves_within`] does where a condition has no better way.
 #[inline]
-pub(crate) fn looks_in_turn(
-    condition: &(impl WaitCondition + ?Sized),
-    looks: NonZeroU32,
-) -> bool {
+pub(crate) fn looks_in_turn(condition: &(impl WaitCondition + ?Sized), looks: NonZeroU32) -> bool {
     for _ in 0..looks.get() {
         if condition.has_moved() {
             return true;
@@ -496,74 +515,6 @@ fn moved_in_far_batch(condition: &mut impl WaitCondition, line: &Line) -> bool {
         line.leave_alone();
     }
     false
-}
-
-impl SleepOn for Sleeper<'_> {
-    fn is_closed(&self) -> bool {
-        self.closed.get()
-    }
-
-    fn look_for_close(
-        &self,
-        condition: &mut impl WaitCondition,
-    ) -> Result<Option<usize>, QueueError> {
-        // Acquire: pairs with Release in `closer::close`; what was written before is polled then.
-        match self.event.load(Ordering::Acquire) & CLOSED {
-            0 => Ok(None),
-            _ => last_poll(condition).map(Some),
-        }
-    }
-
-    fn deadline(&self) -> Deadline {
-        self.deadline
-    }
-
-    fn sleep(
-        &self,
-        condition: &mut impl WaitCondition,
-        until: Deadline,
-    ) -> Result<Option<usize>, QueueError> {
-        let result = self.sleep_until_answered(condition, until);
-        let announced = announce_awake(self.event, self.bits.get());
-        let answer = result?;
-        announced.map_err(|errno| QueueError::System { call: "futex", errno })?;
-        Ok(answer)
-    }
-}
-
-impl Sleeper<'_> {
-    fn sleep_until_answered(
-        &self,
-        condition: &mut impl WaitCondition,
-        until: Deadline,
-    ) -> Result<Option<usize>, QueueError> {
-        let bits = self.bits.get();
-        let mut rounds = IdleRounds::default();
-        loop {
-            let before = announce_sleep(self.event, bits);
-            if let Some(answer) = condition.poll()? {
-                return Ok(Some(answer));
-            }
-            let may_sleep = self.closed.fall_asleep() && before & CLOSED == 0;
-            if !may_sleep {
-                self.closed.wake_up();
-                return last_poll(condition).map(Some);
-            }
-            let woken = futex::wait(self.event, before & !bits, self.bits, until);
-            self.closed.wake_up();
-            if let Err(errno) = woken {
-                return Err(QueueError::System { call: "futex", errno });
-            }
-            // The waker has set our bit: with the answer there is no reason to clear it.
-            let answer = condition.poll()?;
-            if answer.is_some() || woken == Ok(Woken::TimedOut) {
-                return Ok(answer);
-            }
-            if !rounds.go_on(condition.progress(), until) {
-                return condition.poll();
-            }
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,6 +1,8 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::closer::Closed;
+use crate::sync::{EventWord, Ordering};
 
 const BUDGET: u64 = 1000;
 
@@ -190,6 +192,74 @@ fn for_a_peer_on_another_cpu_the_end_sleeps_and_yields_but_rarely() {
     assert!((16..=1024).any(|_| polls() == 2), "never tried again");
     let waits = bed.0.get();
     assert!((18..=1026).contains(&waits), "{waits} sleeps");
+}
+
+/// Its other end's counter moves with a certain look.
+struct Soon {
+    looks: Cell<u32>,
+    there_at: u32,
+}
+
+impl Soon {
+    fn after(looks: u32) -> Soon {
+        Soon { looks: Cell::new(0), there_at: looks }
+    }
+}
+
+impl WaitCondition for Soon {
+    fn has_moved(&self) -> bool {
+        self.looks.set(self.looks.get() + 1);
+        self.looks.get() >= self.there_at
+    }
+
+    fn poll(&mut self) -> Result<Option<usize>, QueueError> {
+        Ok((self.looks.get() >= self.there_at).then_some(1))
+    }
+}
+
+/// Counts how often this end is asked whether it is closed.
+#[derive(Default)]
+struct Asked(Cell<u32>);
+
+impl SleepOn for Asked {
+    fn is_closed(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        false
+    }
+
+    fn look_for_close(&self, _: &mut impl WaitCondition) -> Result<Option<usize>, QueueError> {
+        Ok(None)
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline::never()
+    }
+
+    /// Where other threads of this process poll, too.
+    fn sleep(&self, _: &mut impl WaitCondition, _: Deadline) -> Result<Option<usize>, QueueError> {
+        Ok(Some(1))
+    }
+}
+
+#[test]
+fn in_a_busy_conversation_an_end_looks_and_does_nothing_else() {
+    if machine::max_spinners() == 0 {
+        return; // nobody polls on one CPU
+    }
+    let (mut waiter, asked) = (Waiter::new(Wait::Spin), Asked::default());
+    let mut wait = |looks| {
+        let before = asked.0.get();
+        assert_eq!(waiter.wait(&mut Soon::after(looks), &asked), Ok(1));
+        asked.0.get() - before
+    };
+    // What looks take is measured at first.
+    let begun = (0..1_000).map(|_| wait(3)).filter(|asked| *asked > 0).count();
+    assert!(begun < 1_000, "it always asks");
+    let quiet = (0..1_000).map(|_| wait(3)).filter(|asked| *asked == 0).count();
+    assert!(quiet > 900, "{quiet} of 1,000");
+    assert!(wait(1_000) > 0, "a wait that takes longer");
+    assert!(wait(3) > 0, "after one that took longer");
+    assert_eq!((wait(3), wait(3)), (0, 0));
 }
 
 /// 2^32 batches are half a minute of polling.
