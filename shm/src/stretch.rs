@@ -247,6 +247,10 @@ mod tests {
         let first = Stretch::new(HUGE + HUGE_PAGE, HUGE).unwrap();
         assert!(first.is_new());
         let place = written(&first, 5 * HUGE_PAGE / 2);
+        if !has_huge_pages(place.addr()) {
+            // Of ordinary ones those are there that were written.
+            written(&first, HUGE_PAGE / 2);
+        }
         drop(first);
         assert!(Stretch::freed(HUGE + 5 * HUGE_PAGE, HUGE).is_none(), "it has fewer addresses");
         let again = Stretch::freed(HUGE, HUGE).unwrap();
@@ -274,11 +278,18 @@ mod tests {
         for is_taken in [false, true] {
             let stretch = Stretch::new(5 * HUGE_PAGE, 5 * HUGE_PAGE).unwrap();
             let place = written(&stretch, HUGE_PAGE + 5);
+            let is_huge = has_huge_pages(place.addr());
+            if !is_huge {
+                written(&stretch, HUGE_PAGE - 64);
+            }
             let addresses = Arc::clone(&stretch.addresses);
-            assert_eq!(lazily_freed(place.addr()), 0);
+            assert_eq!(of_mapping(place.addr(), "LazyFree:"), 0);
             drop(stretch);
-            let two = 2 * HUGE_PAGE;
-            assert_eq!(lazily_freed(place.addr()), two as u64, "whole pages, undivided");
+            let two = 2 * HUGE_PAGE as u64;
+            let left = of_mapping(place.addr(), "LazyFree:");
+            // Whole huge pages, undivided. Of ordinary ones the kernel passes over the last ones made, which it has not listed yet.
+            let least = if is_huge { two } else { two - two / 16 };
+            assert!((least..=two).contains(&left), "{left} bytes");
             if is_taken {
                 let (begin, taken) = (addresses.begin + HUGE_PAGE, UncheckedAdvice::DontNeed);
                 // SAFETY: no block lies there any more.
@@ -290,8 +301,13 @@ mod tests {
         }
     }
 
-    /// Bytes of the mapping in which this address lies that the kernel may take.
-    fn lazily_freed(address: usize) -> u64 {
+    /// Whether the kernel made huge pages where this address lies: it may have none, or be told to make none.
+    fn has_huge_pages(address: usize) -> bool {
+        of_mapping(address, "AnonHugePages:") > 0
+    }
+
+    /// What the kernel says of the mapping in which this address lies, in bytes: how much of it it may take, or how much lies on huge pages.
+    fn of_mapping(address: usize, what: &str) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut is_in = false;
         for line in maps.lines() {
@@ -302,7 +318,7 @@ mod tests {
             });
             match range {
                 Some(range) => is_in = range.contains(&address),
-                None if is_in && line.starts_with("LazyFree:") => {
+                None if is_in && line.starts_with(what) => {
                     let kib = line.split_ascii_whitespace().nth(1).unwrap();
                     return kib.parse::<u64>().unwrap() << 10;
                 }
