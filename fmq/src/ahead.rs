@@ -1,6 +1,6 @@
 //! What the ends of a queue have their CPUs do about a message before it is known to be there. Hints: which lines are
 //! fetched early, by whom, and in which way a reader looks at the counter. Which is best depends on how long the message is and on
-//! the generation of the CPU (`docs/decisions/0050-the-place-of-the-next-message.md`).
+//! the generation of the CPU (`docs/decisions/0050-the-place-of-the-next-message.md`, `0053-a-reader-looks-ahead.md`).
 
 use std::sync::LazyLock;
 
@@ -49,18 +49,12 @@ pub(crate) fn prefetch_to_read(ring: &Region<'_>, position: u64, len: u64) {
 /// Brings the place of the writer's next message into its CPU's caches.
 #[inline]
 pub(crate) fn prefetch_to_write(ring: &Region<'_>, position: u64, len: u64) {
-    if let Way::LookAhead(_) = *WAY {
-        return;
-    }
-    if len > MAX_FETCHED_BYTES {
-        return;
-    }
-    let is_shared = len <= MAX_SHARED_BYTES;
-    let (position, len) = before_end(ring, position, len);
-    if is_shared {
-        ring.prefetch(position, len);
-    } else {
-        ring.prefetch_to_write(position, len);
+    let Way::Early = *WAY else { return };
+    let (at, bytes) = before_end(ring, position, len);
+    if len <= MAX_SHARED_BYTES {
+        ring.prefetch(at, bytes);
+    } else if len <= MAX_FETCHED_BYTES {
+        ring.prefetch_to_write(at, bytes);
     }
 }
 

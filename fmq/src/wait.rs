@@ -47,8 +47,8 @@ impl Default for Wait {
 pub trait WaitCondition {
     /// Whether the other end's counter has moved since the last [`poll`](Self::poll): one relaxed load.
     fn has_moved(&self) -> bool;
-    /// As so many [`has_moved`](Self::has_moved), until one is true, each that is not followed by a
-    /// [`prefetch`](Self::prefetch).
+    /// Looks so often, or until the counter has moved, which is the answer; a [`prefetch`](Self::prefetch)
+    /// follows each look in vain.
     #[inline]
     fn moves_within(&mut self, looks: NonZeroU32) -> bool {
         looks_in_turn(self, looks)
@@ -104,8 +104,8 @@ const POLLS: NonZeroU32 = NonZeroU32::new(2).unwrap();
 /// Polls in one batch where the other CPU is far: what reads of the clock take shows there, and lateness by some of
 /// these polls does not.
 const FAR_POLLS: u32 = 8;
-/// Batches before a spin slot is taken. On the fast path the answer comes sooner, so that a busy
-/// conversation never touches the counter of spinning threads, which all of them share.
+/// Batches of [`first_looks`](Waiter::first_looks), and batches of a spin before a spin slot is taken. On the fast path the answer
+/// comes sooner, so that a busy conversation never touches the counter of spinning threads, which all of them share.
 const FREE_BATCHES: u64 = 8;
 /// Batches between two reads of the CLOSED bit: it lies in the cache line that the peer writes with each
 /// message, and every read takes that line from it (contention).

@@ -10,7 +10,7 @@
 //! would be taken from the CPU that is about to write them. So where the caller reads next depends on some multiplications, whose
 //! result is zero: longer than such a look takes, and shorter than one at a line that is on its way.
 //!
-//! Figures: `docs/decisions/0050-the-place-of-the-next-message.md`.
+//! Figures: `docs/decisions/0053-a-reader-looks-ahead.md`.
 
 #![allow(unsafe_code, reason = "a return to elsewhere")]
 
@@ -74,7 +74,7 @@ mod instructions {
         position: &mut u64,
     ) -> bool {
         // SAFETY: loads the word atomically (it is aligned, and lives as long as its reference), and adds zero to `position`, which is
-        // ours alone: any number multiplied by zero is. Each `call` has one `ret`, which takes what it pushed from the stack (the block is
+        // ours alone: zero times zero, four times. Each `call` has one `ret`, which takes what it pushed from the stack (the block is
         // not `nostack`), whichever of two addresses of this block it goes on at; that it may is what a `LookAhead` stands for.
         // All changed registers are named.
         unsafe {
@@ -145,6 +145,16 @@ mod tests {
     use super::*;
 
     const LOOKS: NonZeroU32 = NonZeroU32::new(3).unwrap();
+
+    /// The kernel says of a thread whether it has a shadow stack.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[test]
+    fn it_is_there_unless_returns_are_watched() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let features = status.lines().find(|line| line.starts_with("x86_Thread_features:"));
+        let has_shadow_stack = features.is_some_and(|line| line.contains("shstk"));
+        assert_eq!(LookAhead::new().is_some(), !has_shadow_stack);
+    }
 
     #[test]
     fn it_finds_a_word_that_has_moved_and_gives_up_on_one_that_has_not() {

@@ -247,7 +247,7 @@ mod tests {
         let first = Stretch::new(HUGE + HUGE_PAGE, HUGE).unwrap();
         assert!(first.is_new());
         let place = written(&first, 5 * HUGE_PAGE / 2);
-        if !has_huge_pages(place.addr()) {
+        if !lies_on_huge_pages(place, HUGE) {
             // Of ordinary ones those are there that were written.
             written(&first, HUGE_PAGE / 2);
         }
@@ -278,7 +278,7 @@ mod tests {
         for is_taken in [false, true] {
             let stretch = Stretch::new(5 * HUGE_PAGE, 5 * HUGE_PAGE).unwrap();
             let place = written(&stretch, HUGE_PAGE + 5);
-            let is_huge = has_huge_pages(place.addr());
+            let is_huge = lies_on_huge_pages(place, 2 * HUGE_PAGE);
             if !is_huge {
                 written(&stretch, HUGE_PAGE - 64);
             }
@@ -301,12 +301,12 @@ mod tests {
         }
     }
 
-    /// Whether the kernel made huge pages where this address lies: it may have none, or be told to make none.
-    fn has_huge_pages(address: usize) -> bool {
-        of_mapping(address, "AnonHugePages:") > 0
+    /// Whether the kernel made huge pages of so many bytes in this mapping: it may have none free, or be told to make none.
+    fn lies_on_huge_pages(place: *mut u8, bytes: usize) -> bool {
+        of_mapping(place.addr(), "AnonHugePages:") >= bytes as u64
     }
 
-    /// What the kernel says of the mapping in which this address lies, in bytes: how much of it it may take, or how much lies on huge pages.
+    /// What the kernel says of the mapping in which this address lies, in bytes, by the name it has in `smaps`.
     fn of_mapping(address: usize, what: &str) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut is_in = false;
