@@ -16,7 +16,7 @@ mod walk;
 pub(crate) use geometry::{Axis, Conv, Filter, Images};
 pub(crate) use im2col::{Source, fill_rows};
 pub(crate) use reference::{Operands, Rule, convolve, convolve_transposed};
-pub(crate) use rows::{Cursor, MAX_SEGMENTS, MatrixRows, Segments};
+pub(crate) use rows::{Cursor, EvenRows, MAX_SEGMENTS, MatrixRows, Segments};
 pub(crate) use taps::{Taps, pixels, pixels_of};
 
 portable_kernel! {

@@ -27,6 +27,17 @@ pub(crate) enum MatrixRows<'a, T> {
     Pixels(Pixels<'a, T>),
 }
 
+/// Rows that follow each other in even steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EvenRows<'a, T> {
+    /// From the first row's first value to the last row's last.
+    pub(crate) values: &'a [T],
+    /// From a row's first value to that of the next.
+    pub(crate) step: usize,
+    /// From a row's first value to its last, with what lies between its pieces.
+    pub(crate) span: usize,
+}
+
 /// Which row comes next, while the rows are visited in order.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "one lives on the stack, for a tile of rows")]
@@ -133,15 +144,11 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
         }
     }
 
-    /// The next `rows` rows, of at most `R`, where they follow each other in even steps: of each what lies from its
-    /// first value to its last one, and for what is left of `R` the last row. `None`, and the cursor stays, where some
-    /// of them reach over an edge or into another line of the image.
+    /// The next `rows` rows where they follow each other in even steps: what lies from the first one's first value to the
+    /// last one's last, the step, and from a row's first value to its last. `None`, and the cursor stays, where some of
+    /// them reach over an edge or into another line of the image.
     #[inline(always)]
-    pub(crate) fn slices<const R: usize>(
-        &self,
-        cursor: &mut Cursor,
-        rows: usize,
-    ) -> Option<[&'a [T]; R]> {
+    pub(crate) fn even(&self, cursor: &mut Cursor, rows: usize) -> Option<EvenRows<'a, T>> {
         let (values, from, step, span) = match (self, cursor) {
             (MatrixRows::Matrix { values, depth }, Cursor::Row(next)) => {
                 *next += rows;
@@ -150,7 +157,18 @@ impl<'a, T: Copy> MatrixRows<'a, T> {
             (MatrixRows::Pixels(pixels), Cursor::Pixel(walk)) => pixels.run(walk, rows)?,
             _ => return None,
         };
-        let mut rest = &values[from..from + (rows - 1) * step + span];
+        Some(EvenRows { values: &values[from..from + (rows - 1) * step + span], step, span })
+    }
+
+    /// The next `rows` rows, of at most `R`, where [`MatrixRows::even`] has them: of each what lies from its first value to
+    /// its last one, and for what is left of `R` the last row.
+    #[inline(always)]
+    pub(crate) fn slices<const R: usize>(
+        &self,
+        cursor: &mut Cursor,
+        rows: usize,
+    ) -> Option<[&'a [T]; R]> {
+        let EvenRows { values: mut rest, step, span } = self.even(cursor, rows)?;
         let mut slices: [&[T]; R] = [&[]; R];
         for (index, slice) in slices.iter_mut().enumerate() {
             *slice = &rest[..span];

@@ -2,21 +2,38 @@
 //!
 //! The one rule of the `unsafe` here: the activations of a piece of a tile are asserted to be as many as the
 //! loop over the depth reads before that loop begins, so that the loop itself checks no bounds of theirs.
+//!
+//! Sums stay in registers only where every one is named by a constant, so rows are written out by [`each_row`]: of an
+//! array of more than eight rows that a loop walks over, the compiler writes all to memory after every piece.
 #![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
 
 use super::ByteRows;
 use super::quads::{QUAD, Quad, QuadPanels};
-use crate::kernels::conv::{Cursor, MAX_SEGMENTS, Segments};
+use crate::kernels::conv::{Cursor, EvenRows, MAX_SEGMENTS, Segments};
 use crate::kernels::requantize::Channels;
 use crate::kernels::requantize::avx512::{
     ANY, Bounds, Ending, NOT_NEGATIVE, Rules, SMALL, largest_sum,
 };
 use crate::kernels::simd::avx512::{LANES, Lanes16};
 
-/// Rows of which the compiler keeps sums in registers by itself.
-const FEW_ROWS: usize = 8;
+/// Most rows of a tile.
+const MOST_ROWS: usize = 12;
+
+/// Does something for each of `R` rows, whose number is a constant each time.
+macro_rules! each_row {
+    ($rows:ident, $row:ident => $body:block) => {
+        const { assert!($rows <= MOST_ROWS) };
+        each_row!(@ $rows, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11);
+    };
+    (@ $rows:ident, $row:ident, $body:block, $($number:literal)*) => {
+        $(if $number < $rows {
+            let $row = $number;
+            $body
+        })*
+    };
+}
 
 /// See [`multiply_quads`](super::dispatch::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
@@ -127,21 +144,40 @@ impl Product<'_> {
         let mut sums = [[_mm512_setzero_si512(); P]; R];
         for row in (row..end).step_by(R) {
             let taken = (end - row).min(R);
-            let pieces = self.rows.list(cursor, taken, &mut list);
+            // Rows that are not taken lie nowhere.
+            let even = if taken == R { self.rows.even(cursor, R) } else { None };
+            if let Some(rows) = even {
+                self.even_tile::<FLIPPED, P, R>(group, rows, self.rows.pieces(), row, out);
+                continue;
+            }
             let mut start = [_mm512_setzero_si512(); P];
             for (start, rules) in start.iter_mut().zip(&group.rules) {
                 *start = rules.bias;
             }
-            self.sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start, &mut sums);
-            match group.ending {
-                NOT_NEGATIVE => self.end::<NOT_NEGATIVE, P, R>(group, &sums, (row, taken), out),
-                SMALL => self.end::<SMALL, P, R>(group, &sums, (row, taken), out),
-                _ => self.end::<ANY, P, R>(group, &sums, (row, taken), out),
-            }
+            let pieces = self.rows.list(cursor, taken, &mut list);
+            self.listed_sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start, &mut sums);
+            self.end_listed::<P, R>(group, &sums, (row, taken), out);
         }
     }
 
     /// Stores what becomes of the sums of the first `taken` rows from `row` on.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn end_listed<const P: usize, const R: usize>(
+        &self,
+        group: &Group<'_, P>,
+        sums: &[[__m512i; P]; R],
+        rows: (usize, usize),
+        out: &mut [u8],
+    ) {
+        match group.ending {
+            NOT_NEGATIVE => self.end::<NOT_NEGATIVE, P, R>(group, sums, rows, out),
+            SMALL => self.end::<SMALL, P, R>(group, sums, rows, out),
+            _ => self.end::<ANY, P, R>(group, sums, rows, out),
+        }
+    }
+
+    /// As [`Product::end_listed`], with this ending.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn end<const ENDING: Ending, const P: usize, const R: usize>(
@@ -191,70 +227,161 @@ impl Product<'_> {
         values
     }
 
-    /// The sums of products of `R` rows with the weights of `P` panels, which begin with `start`.
-    ///
-    /// Not inlined: what stores them walks over an array of them, and where the compiler sees both, it keeps that
-    /// array in memory through the loop over the depth, at twice the time. For the same reason sums of few rows have
-    /// an array of their own here, which becomes registers; that of many rows does not, and would be copied.
+    /// `R` whole rows from row `row` on, from activations to stored values: their sums are in registers all the way.
+    /// Each row is in pieces of `len` values, which begin at these offsets from its own begin.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn sums<const FLIPPED: bool, const P: usize, const R: usize>(
+    fn even_tile<const FLIPPED: bool, const P: usize, const R: usize>(
+        &self,
+        group: &Group<'_, P>,
+        rows: EvenRows<'_, u8>,
+        (offsets, len): (&[usize], usize),
+        row: usize,
+        out: &mut [u8],
+    ) {
+        let mut start = [_mm512_setzero_si512(); P];
+        for (start, rules) in start.iter_mut().zip(&group.rules) {
+            *start = rules.bias;
+        }
+        let mut sums = [start; R];
+        let last = rows.step.saturating_mul(R - 1);
+        let span = rows.values.len().checked_sub(last).expect("rows of a tile");
+        let mut begin = 0;
+        for offset in offsets {
+            assert!(*offset <= span && len <= span - *offset, "pieces of a row");
+            let mut piece = [rows.values.as_ptr(); R];
+            each_row!(R, row => {
+                piece[row] = piece[row].wrapping_add(*offset + row * rows.step);
+            });
+            // SAFETY: the last row begins `last` values after the first one, and `span` values are there from its begin on,
+            // so of every row; the piece lies within them: the assertion above.
+            unsafe {
+                self.add_piece::<FLIPPED, P, R, true>(
+                    &group.panels,
+                    begin,
+                    (&piece, len),
+                    &mut sums,
+                );
+            }
+            begin += len.div_ceil(QUAD);
+        }
+        match group.ending {
+            NOT_NEGATIVE => self.end_tile::<NOT_NEGATIVE, FLIPPED, P, R>(group, sums, row, out),
+            SMALL => self.end_tile::<SMALL, FLIPPED, P, R>(group, sums, row, out),
+            _ => {
+                // Too long to be written out for every row. Sums that a call is given a reference to are not in registers,
+                // even before it: so these are others.
+                let mut kept = [[_mm512_setzero_si512(); P]; R];
+                each_row!(R, row => { kept[row] = sums[row] });
+                self.end_listed::<P, R>(group, &kept, (row, R), out);
+            }
+        }
+    }
+
+    /// Stores what becomes of the sums of `R` rows from `row` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn end_tile<const ENDING: Ending, const FLIPPED: bool, const P: usize, const R: usize>(
+        &self,
+        group: &Group<'_, P>,
+        mut sums: [[__m512i; P]; R],
+        row: usize,
+        out: &mut [u8],
+    ) {
+        let units = self.matrix.units();
+        let (first, channels) = group.channels;
+        if !self.row_terms.is_empty() {
+            let terms = &self.row_terms[row..][..R];
+            each_row!(R, row => {
+                let term = _mm512_set1_epi32(terms[row]);
+                for sum in &mut sums[row] {
+                    *sum = _mm512_add_epi32(*sum, term);
+                }
+            });
+        }
+        let out = &mut out[row * units..][..R * units];
+        // Two whole rows of two panels are as many values as one store takes.
+        let is_paired = P == 2 && units == 2 * LANES;
+        each_row!(R, row => {
+            for (value, rules) in sums[row].iter_mut().zip(&group.rules) {
+                *value = rules.apply::<ENDING>(*value);
+            }
+            let is_lower = row % 2 == 1;
+            if is_paired && is_lower {
+                let (upper, lower) = (sums[row - 1], sums[row]);
+                let values = [upper[0], upper[P - 1], lower[0], lower[P - 1]];
+                self.bounds.store(values, &mut out[(row - 1) * units..][..2 * units]);
+            } else if !is_paired || row + 1 == R {
+                self.bounds.store(sums[row], &mut out[row * units + first..][..channels]);
+            }
+        });
+    }
+
+    /// Sums of rows whose pieces lie anywhere.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn listed_sums<const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
         panels: &[&[Quad]; P],
         pieces: &[[&[u8]; R]],
         start: [__m512i; P],
         out: &mut [[__m512i; P]; R],
     ) {
-        if R > FEW_ROWS {
-            *out = [start; R];
-            return self.add_all::<FLIPPED, P, R>(panels, pieces, out);
-        }
         let mut sums = [start; R];
-        self.add_all::<FLIPPED, P, R>(panels, pieces, &mut sums);
-        *out = sums;
-    }
-
-    /// Adds the products of `R` rows with the weights of `P` panels.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn add_all<const FLIPPED: bool, const P: usize, const R: usize>(
-        &self,
-        panels: &[&[Quad]; P],
-        pieces: &[[&[u8]; R]],
-        sums: &mut [[__m512i; P]; R],
-    ) {
         let mut begin = 0;
         for rows in pieces {
             let len = rows[0].len();
-            let quads = len / QUAD;
-            for row in rows {
-                assert_eq!(row.len(), len, "rows of a tile");
-            }
-            let mut now = [panels[0]; P];
-            for panel in 0..P {
-                now[panel] = &panels[panel][begin..][..len.div_ceil(QUAD)];
-            }
-            for quad in 0..quads {
-                let weights = weights(&now, quad);
-                for (row, sums) in rows.iter().zip(&mut *sums) {
-                    // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, which each row has: the
-                    // assertion above.
-                    let values = unsafe { row.as_ptr().add(quad * QUAD) };
-                    // SAFETY: as said for the pointer; it need not be aligned.
-                    let values = unsafe { values.cast::<i32>().read_unaligned() };
-                    self.add::<FLIPPED, P>(values, &weights, sums);
-                }
-            }
-            if !len.is_multiple_of(QUAD) {
-                let weights = weights(&now, quads);
-                for (row, sums) in rows.iter().zip(&mut *sums) {
-                    let rest = row[quads * QUAD..].iter().rev();
-                    // What is flipped beyond the end meets weights of 0.
-                    let last = rest.fold(0, |last, value| last << 8 | i32::from(*value));
-                    self.add::<FLIPPED, P>(last, &weights, sums);
-                }
-            }
+            let mut piece = [rows[0].as_ptr(); R];
+            each_row!(R, row => {
+                assert_eq!(rows[row].len(), len, "rows of a tile");
+                piece[row] = rows[row].as_ptr();
+            });
+            // SAFETY: each row has `len` values: the assertions above.
+            unsafe {
+                self.add_piece::<FLIPPED, P, R, false>(panels, begin, (&piece, len), &mut sums)
+            };
             begin += len.div_ceil(QUAD);
+        }
+        each_row!(R, row => { out[row] = sums[row] });
+    }
+
+    /// Adds the products of a piece of `R` rows with the weights of `P` panels from quad `begin` on.
+    ///
+    /// # Safety
+    /// `len` values can be read from where each row of the piece begins.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn add_piece<const FLIPPED: bool, const P: usize, const R: usize, const EVEN: bool>(
+        &self,
+        panels: &[&[Quad]; P],
+        begin: usize,
+        (piece, len): (&[*const u8; R], usize),
+        sums: &mut [[__m512i; P]; R],
+    ) {
+        let quads = len / QUAD;
+        let mut now = [panels[0]; P];
+        for panel in 0..P {
+            now[panel] = &panels[panel][begin..][..len.div_ceil(QUAD)];
+        }
+        for quad in 0..quads {
+            let weights = weights(&now, quad);
+            each_row!(R, row => {
+                let values = piece[row].wrapping_add(quad * QUAD).cast::<i32>();
+                // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, which can be read; they need not be aligned.
+                let values = unsafe { values.read_unaligned() };
+                self.add::<FLIPPED, P>(values, &weights, &mut sums[row]);
+            });
+        }
+        if !len.is_multiple_of(QUAD) {
+            let weights = weights(&now, quads);
+            each_row!(R, row => {
+                // SAFETY: `len` values can be read, as the caller says.
+                let values = unsafe { core::slice::from_raw_parts(piece[row], len) };
+                let rest = values[quads * QUAD..].iter().rev();
+                // What is flipped beyond the end meets weights of 0.
+                let last = rest.fold(0, |last, value| last << 8 | i32::from(*value));
+                self.add::<FLIPPED, P>(last, &weights, &mut sums[row]);
+            });
         }
     }
 
