@@ -11,6 +11,8 @@ mod rows;
 mod taps;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(target_arch = "x86_64")]
+mod tile;
 mod walk;
 
 pub(crate) use geometry::{Axis, Conv, Filter, Images};
@@ -18,6 +20,8 @@ pub(crate) use im2col::{Source, fill_rows};
 pub(crate) use reference::{Operands, Rule, convolve, convolve_transposed};
 pub(crate) use rows::{Cursor, EvenRows, MAX_SEGMENTS, MatrixRows, Segments};
 pub(crate) use taps::{Taps, pixels, pixels_of};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use tile::{Piece, each_row};
 
 portable_kernel! {
     /// `conv/loops`: see [`convolve`] and [`convolve_transposed`].

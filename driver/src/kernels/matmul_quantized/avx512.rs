@@ -1,39 +1,19 @@
 //! Products of bytes with VNNI, in tiles of rows and panels of channels.
 //!
-//! The one rule of the `unsafe` here: the activations of a piece of a tile are asserted to be as many as the
-//! loop over the depth reads before that loop begins, so that the loop itself checks no bounds of theirs.
-//!
-//! Sums stay in registers only where every one is named by a constant, so rows are written out by [`each_row`]: of an
-//! array of more than eight rows that a loop walks over, the compiler writes all to memory after every piece.
+//! The one rule of the `unsafe` here: a [`Piece`] has checked where its rows lie, so that the loop over the depth checks
+//! no bounds of theirs. Rows are written out by [`each_row`], so that sums stay in registers.
 #![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
 
 use super::ByteRows;
 use super::quads::{QUAD, Quad, QuadPanels};
-use crate::kernels::conv::{Cursor, EvenRows, MAX_SEGMENTS, Segments};
+use crate::kernels::conv::{Cursor, EvenRows, MAX_SEGMENTS, Piece, Segments, each_row};
 use crate::kernels::requantize::Channels;
 use crate::kernels::requantize::avx512::{
     ANY, Bounds, Ending, NOT_NEGATIVE, Rules, SMALL, largest_sum,
 };
 use crate::kernels::simd::avx512::{LANES, Lanes16};
-
-/// Most rows of a tile.
-const MOST_ROWS: usize = 12;
-
-/// Does something for each of `R` rows, whose number is a constant each time.
-macro_rules! each_row {
-    ($rows:ident, $row:ident => $body:block) => {
-        const { assert!($rows <= MOST_ROWS) };
-        each_row!(@ $rows, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11);
-    };
-    (@ $rows:ident, $row:ident, $body:block, $($number:literal)*) => {
-        $(if $number < $rows {
-            let $row = $number;
-            $body
-        })*
-    };
-}
 
 /// See [`multiply_quads`](super::dispatch::multiply_quads).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
@@ -244,25 +224,10 @@ impl Product<'_> {
             *start = rules.bias;
         }
         let mut sums = [start; R];
-        let last = rows.step.saturating_mul(R - 1);
-        let span = rows.values.len().checked_sub(last).expect("rows of a tile");
         let mut begin = 0;
         for offset in offsets {
-            assert!(*offset <= span && len <= span - *offset, "pieces of a row");
-            let mut piece = [rows.values.as_ptr(); R];
-            each_row!(R, row => {
-                piece[row] = piece[row].wrapping_add(*offset + row * rows.step);
-            });
-            // SAFETY: the last row begins `last` values after the first one, and `span` values are there from its begin on,
-            // so of every row; the piece lies within them: the assertion above.
-            unsafe {
-                self.add_piece::<FLIPPED, P, R, true>(
-                    &group.panels,
-                    begin,
-                    (&piece, len),
-                    &mut sums,
-                );
-            }
+            let piece = Piece::<u8, R>::even(rows, *offset, len);
+            self.add_piece::<FLIPPED, P, R, true>(&group.panels, begin, piece, &mut sums);
             begin += len.div_ceil(QUAD);
         }
         match group.ending {
@@ -330,44 +295,35 @@ impl Product<'_> {
         let mut sums = [start; R];
         let mut begin = 0;
         for rows in pieces {
-            let len = rows[0].len();
-            let mut piece = [rows[0].as_ptr(); R];
-            each_row!(R, row => {
-                assert_eq!(rows[row].len(), len, "rows of a tile");
-                piece[row] = rows[row].as_ptr();
-            });
-            // SAFETY: each row has `len` values: the assertions above.
-            unsafe {
-                self.add_piece::<FLIPPED, P, R, false>(panels, begin, (&piece, len), &mut sums)
-            };
-            begin += len.div_ceil(QUAD);
+            let piece = Piece::listed(rows);
+            self.add_piece::<FLIPPED, P, R, false>(panels, begin, piece, &mut sums);
+            begin += piece.len().div_ceil(QUAD);
         }
         each_row!(R, row => { out[row] = sums[row] });
     }
 
     /// Adds the products of a piece of `R` rows with the weights of `P` panels from quad `begin` on.
-    ///
-    /// # Safety
-    /// `len` values can be read from where each row of the piece begins.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn add_piece<const FLIPPED: bool, const P: usize, const R: usize, const EVEN: bool>(
+    fn add_piece<const FLIPPED: bool, const P: usize, const R: usize, const EVEN: bool>(
         &self,
         panels: &[&[Quad]; P],
         begin: usize,
-        (piece, len): (&[*const u8; R], usize),
+        piece: Piece<'_, u8, R>,
         sums: &mut [[__m512i; P]; R],
     ) {
+        let len = piece.len();
         let quads = len / QUAD;
-        let mut now = [panels[0]; P];
-        for panel in 0..P {
-            now[panel] = &panels[panel][begin..][..len.div_ceil(QUAD)];
+        let mut now = *panels;
+        for (now, panel) in now.iter_mut().zip(panels) {
+            *now = &panel[begin..][..len.div_ceil(QUAD)];
         }
         for quad in 0..quads {
             let weights = weights(&now, quad);
             each_row!(R, row => {
-                let values = piece[row].wrapping_add(quad * QUAD).cast::<i32>();
-                // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, which can be read; they need not be aligned.
+                let values = piece.row(row).wrapping_add(quad * QUAD).cast::<i32>();
+                // SAFETY: 4 bytes from `quad * 4` on end at most at `len`, and each row of the piece has as many; they
+                // need not be aligned.
                 let values = unsafe { values.read_unaligned() };
                 self.add::<FLIPPED, P>(values, &weights, &mut sums[row]);
             });
@@ -375,11 +331,13 @@ impl Product<'_> {
         if !len.is_multiple_of(QUAD) {
             let weights = weights(&now, quads);
             each_row!(R, row => {
-                // SAFETY: `len` values can be read, as the caller says.
-                let values = unsafe { core::slice::from_raw_parts(piece[row], len) };
-                let rest = values[quads * QUAD..].iter().rev();
+                let mut last = 0;
+                for position in (quads * QUAD..len).rev() {
+                    let value = piece.row(row).wrapping_add(position);
+                    // SAFETY: each row of the piece has `len` values.
+                    last = last << 8 | i32::from(unsafe { value.read() });
+                }
                 // What is flipped beyond the end meets weights of 0.
-                let last = rest.fold(0, |last, value| last << 8 | i32::from(*value));
                 self.add::<FLIPPED, P>(last, &weights, &mut sums[row]);
             });
         }
