@@ -2,7 +2,7 @@
 //! filter, in the order of the filter's weights.
 
 use super::geometry::Conv;
-use super::walk::{Place, Spot, Walk};
+use super::walk::{Place, Walk};
 
 /// What a convolution reads: the values of its input, or as many of them as its pixels need.
 #[derive(Debug, Clone, Copy)]
@@ -28,18 +28,29 @@ pub(crate) fn fill_rows<T: Copy>(conv: &Conv, input: Source<'_, T>, first: usize
     let (depth, line_len) = (conv.depth(), conv.filter.width * conv.input.channels);
     let line_step = conv.vertical.dilation * conv.input.row_step;
     let mut walk = Walk::new(conv, first);
-    for at in (0..rows.len() / depth * depth).step_by(depth) {
-        let place = walk.place();
-        match walk.next(conv) {
-            // Whole lines of taps, one after the other, as nearly all pixels have them.
-            Spot::Inside(from) if conv.horizontal.dilation == 1 => {
-                let from = from - input.base;
+    let (mut at, end) = (0, rows.len() / depth * depth);
+    while at < end {
+        // Whole lines of taps, one after the other, as nearly all pixels have them.
+        let count = if conv.horizontal.dilation == 1 { walk.inside() } else { 0 };
+        let count = count.min((end - at) / depth);
+        if count > 0
+            && let Some(from) = walk.run(conv, count)
+        {
+            let mut from = from - input.base;
+            let step = conv.horizontal.stride * conv.input.column_step;
+            for at in (at..).step_by(depth).take(count) {
                 for line in 0..conv.filter.height {
                     let to = at + line * line_len;
                     copy(input.values, from + line * line_step, rows, to, line_len);
                 }
+                from += step;
             }
-            _ => fill_row(conv, input, place, &mut rows[at..]),
+            at += count * depth;
+        } else {
+            let place = walk.place();
+            walk.next(conv);
+            fill_row(conv, input, place, &mut rows[at..]);
+            at += depth;
         }
     }
 }

@@ -96,6 +96,14 @@ impl Walk {
         self.place.column - column
     }
 
+    /// How many pixels of this line have their filter wholly on the image, from this one on.
+    #[inline(always)]
+    pub(super) fn inside(&self) -> usize {
+        let (start, end) = self.columns;
+        let column = self.place.column;
+        if self.line.is_some() && column >= start { end.saturating_sub(column) } else { 0 }
+    }
+
     /// Where the values of this pixel begin; goes on to the pixel `count` further on. Only where the filter of all of
     /// them lies on the image and they are in one line.
     #[inline(always)]
