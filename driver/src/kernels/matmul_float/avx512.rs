@@ -44,10 +44,11 @@ pub(crate) fn multiply_panels(product: &Product<'_>, out: &mut [f32]) {
         // Groups of nearly equal size.
         let first = panels * group / groups;
         let size = panels * (group + 1) / groups - first;
-        // Sums, weights and one value fit into 32 registers, and where each row lies into 16.
+        // Sums, weights and one value fit into 32 registers, and where each row lies into 16. Of two panels twelve rows would,
+        // too; where so many lie is worked out anew for every tile, and eight take less of that.
         match (is_single, size) {
             (false, 1) => Group::<1>::new(product, first).rows::<12, 6>(out),
-            (false, 2) => Group::<2>::new(product, first).rows::<12, 4>(out),
+            (false, 2) => Group::<2>::new(product, first).rows::<8, 4>(out),
             (false, 3) => Group::<3>::new(product, first).rows::<8, 3>(out),
             (false, WIDE) => Group::<WIDE>::new(product, first).rows::<6, 2>(out),
             (false, 5) => Group::<5>::new(product, first).rows::<5, 2>(out),
