@@ -2,14 +2,20 @@
 //! fetched early, by whom, and in which way a reader looks at the counter. Which is best depends on how long the message is and on
 //! the generation of the CPU (`docs/decisions/0050-the-place-of-the-next-message.md`, `0053-a-reader-looks-ahead.md`).
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicU64;
 
-use burst_shm::{LookAhead, Region};
+use burst_shm::{LookAhead, Region, prefetch_word_to_write};
 
 /// Longest message that both ends fetch early. The lines of a longer one are the writer's alone until they are written.
 const MAX_SHARED_BYTES: u64 = 512;
 /// Longest message whose place the writer fetches early: longer ones gained nothing.
 const MAX_FETCHED_BYTES: u64 = 2048;
+
+/// Lengths of messages whose lines the writer takes all at once. Shorter ones gained nothing, and longer ones' counters
+/// would be here long before they are stored to: the reader's looks take them back.
+const TAKEN_BYTES: RangeInclusive<u64> = 129..=512;
 
 /// How a message comes to its reader together with its counter.
 enum Way {
@@ -55,6 +61,17 @@ pub(crate) fn prefetch_to_write(ring: &Region<'_>, position: u64, len: u64) {
         ring.prefetch(at, bytes);
     } else if len <= MAX_FETCHED_BYTES {
         ring.prefetch_to_write(at, bytes);
+    }
+}
+
+/// Asks for the lines of a message that is about to be written, and of its counter, all at once where the reader looks ahead: they
+/// come from the reader's CPU while the bytes are copied, and not one after the other as they are stored to.
+#[inline]
+pub(crate) fn take_to_write(ring: &Region<'_>, position: u64, len: u64, counter: &AtomicU64) {
+    if TAKEN_BYTES.contains(&len) && look_ahead().is_some() {
+        let (at, bytes) = before_end(ring, position, len);
+        ring.prefetch_to_write(at, bytes);
+        prefetch_word_to_write(counter);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
 
-use crate::ahead::prefetch_to_write;
+use crate::ahead::{prefetch_to_write, take_to_write};
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -147,7 +147,9 @@ impl Producer {
             return Err(QueueError::NotWhole { len, quantum: self.side.geometry().quantum() });
         }
         self.side.claim(&self.parts.read, len)?;
-        copy_in(&self.parts.ring.region(), self.side.position(), items)?;
+        let ring = self.parts.ring.region();
+        take_to_write(&ring, self.side.position(), len, &self.parts.write);
+        copy_in(&ring, self.side.position(), items)?;
         publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
         Ok(())
     }
