@@ -47,9 +47,10 @@ pub(crate) struct Admission {
 /// A connection of a user who is let in, before its greeting.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    admitted: Admitted,
-    /// `None` where the greeting had come with the connection.
+    /// `None` where the greeting had come with the connection. First, as fields are dropped in this order: when the connection is
+    /// not counted any more, its place among those that have not greeted is free.
     ungreeted: Option<Charge>,
+    admitted: Admitted,
 }
 
 /// What a connection that was let in holds until its client is gone.
