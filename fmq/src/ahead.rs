@@ -13,8 +13,8 @@ const MAX_SHARED_BYTES: u64 = 512;
 /// Longest message whose place the writer fetches early: longer ones gained nothing.
 const MAX_FETCHED_BYTES: u64 = 2048;
 
-/// Lengths of messages whose lines the writer takes all at once. Shorter ones gained nothing, and longer ones' counters
-/// would be here long before they are stored to: the reader's looks take them back.
+/// Lengths of messages whose lines the writer takes all at once. Between processes shorter ones gained nothing by it, and
+/// ones of 1,024 bytes lost (`docs/decisions/0054-sums-never-leave-their-registers.md`).
 const TAKEN_BYTES: RangeInclusive<u64> = 129..=512;
 
 /// How a message comes to its reader together with its counter.

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_the_last_row_does_not_have_is_none() {
+    fn a_piece_that_some_row_does_not_have_is_refused() {
         let values = [0_u8; 23];
         for (step, offset, len) in [(5, 6, 3), (5, 9, 0), (8, 0, 0), (usize::MAX / 2, 0, 0)] {
             let rows = EvenRows { values: &values, step, span: 8 };

@@ -87,13 +87,9 @@ impl Walk {
     /// Goes on to the last of the pixels of this line that lie on the image, where it stands before it at one of
     /// them; that one is left to [`Walk::next`], which knows where a line ends. How many it passed.
     pub(super) fn skip_inside(&mut self) -> usize {
-        let (start, end) = self.columns;
-        let column = self.place.column;
-        if self.line.is_none() || column < start || column + 1 >= end {
-            return 0;
-        }
-        self.place.column = end - 1;
-        self.place.column - column
+        let passed = self.inside().saturating_sub(1);
+        self.place.column += passed;
+        passed
     }
 
     /// How many pixels of this line have their filter wholly on the image, from this one on.

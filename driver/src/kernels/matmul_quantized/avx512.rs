@@ -1,7 +1,10 @@
 //! Products of bytes with VNNI, in tiles of rows and panels of channels.
 //!
 //! The one rule of the `unsafe` here: a [`Piece`] has checked where its rows lie, so that the loop over the depth checks
-//! no bounds of theirs. Rows are written out by [`each_row`], so that sums stay in registers.
+//! no bounds of theirs.
+//!
+//! Sums stay in registers where rows are written out by [`each_row`] and every function that has sums is compiled into its
+//! caller, which the compiler does for functions with one caller: so some have parameters that only tell callers apart.
 #![allow(unsafe_code, reason = "loads within bounds that are checked once for a tile")]
 
 use core::arch::x86_64::*;
@@ -75,6 +78,19 @@ struct Group<'a, const P: usize> {
     channels: (usize, usize),
 }
 
+impl<const P: usize> Group<'_, P> {
+    /// What the sums of a row begin with.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn start(&self) -> [__m512i; P] {
+        let mut start = [_mm512_setzero_si512(); P];
+        for (start, rules) in start.iter_mut().zip(&self.rules) {
+            *start = rules.bias;
+        }
+        start
+    }
+}
+
 impl Product<'_> {
     /// All rows of `P` panels from panel `first` on, `R` at a time, and those that are left `FEW` at a time, which are
     /// as many as have about enough sums to hide how long a multiplication takes.
@@ -130,20 +146,16 @@ impl Product<'_> {
                 self.even_tile::<FLIPPED, P, R>(group, rows, self.rows.pieces(), row, out);
                 continue;
             }
-            let mut start = [_mm512_setzero_si512(); P];
-            for (start, rules) in start.iter_mut().zip(&group.rules) {
-                *start = rules.bias;
-            }
             let pieces = self.rows.list(cursor, taken, &mut list);
-            self.listed_sums::<FLIPPED, P, R>(&group.panels, &list[..pieces], start, &mut sums);
-            self.end_listed::<P, R>(group, &sums, (row, taken), out);
+            self.listed_sums::<FLIPPED, P, R>(group, &list[..pieces], &mut sums);
+            self.end_in_memory::<P, R>(group, &sums, (row, taken), out);
         }
     }
 
-    /// Stores what becomes of the sums of the first `taken` rows from `row` on.
+    /// Stores what becomes of sums that lie in memory: of the first `taken` rows from `row` on.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn end_listed<const P: usize, const R: usize>(
+    fn end_in_memory<const P: usize, const R: usize>(
         &self,
         group: &Group<'_, P>,
         sums: &[[__m512i; P]; R],
@@ -157,7 +169,7 @@ impl Product<'_> {
         }
     }
 
-    /// As [`Product::end_listed`], with this ending.
+    /// As [`Product::end_in_memory`], with this ending.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn end<const ENDING: Ending, const P: usize, const R: usize>(
@@ -219,11 +231,7 @@ impl Product<'_> {
         row: usize,
         out: &mut [u8],
     ) {
-        let mut start = [_mm512_setzero_si512(); P];
-        for (start, rules) in start.iter_mut().zip(&group.rules) {
-            *start = rules.bias;
-        }
-        let mut sums = [start; R];
+        let mut sums = [group.start(); R];
         let mut begin = 0;
         for offset in offsets {
             let piece = Piece::<u8, R>::even(rows, *offset, len);
@@ -238,7 +246,7 @@ impl Product<'_> {
                 // even before it: so these are others.
                 let mut kept = [[_mm512_setzero_si512(); P]; R];
                 each_row!(R, row => { kept[row] = sums[row] });
-                self.end_listed::<P, R>(group, &kept, (row, R), out);
+                self.end_in_memory::<P, R>(group, &kept, (row, R), out);
             }
         }
     }
@@ -282,21 +290,20 @@ impl Product<'_> {
         });
     }
 
-    /// Sums of rows whose pieces lie anywhere.
+    /// The sums of rows whose pieces lie anywhere. Those that are stored later lie in memory.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn listed_sums<const FLIPPED: bool, const P: usize, const R: usize>(
         &self,
-        panels: &[&[Quad]; P],
+        group: &Group<'_, P>,
         pieces: &[[&[u8]; R]],
-        start: [__m512i; P],
         out: &mut [[__m512i; P]; R],
     ) {
-        let mut sums = [start; R];
+        let mut sums = [group.start(); R];
         let mut begin = 0;
         for rows in pieces {
             let piece = Piece::listed(rows);
-            self.add_piece::<FLIPPED, P, R, false>(panels, begin, piece, &mut sums);
+            self.add_piece::<FLIPPED, P, R, false>(&group.panels, begin, piece, &mut sums);
             begin += piece.len().div_ceil(QUAD);
         }
         each_row!(R, row => { out[row] = sums[row] });
