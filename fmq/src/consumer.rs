@@ -17,7 +17,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::ReadSide;
-use crate::span::{Span, copy_out};
+use crate::span::{Span, copy_out, copy_piece_out};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter, looks_in_turn};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -157,8 +157,26 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`read_quiet`](Consumer::read_quiet).
-    #[inline]
+    #[inline(always)]
     pub fn read_deferred(&mut self, items: &mut [u8]) -> Result<(), QueueError> {
+        if self.read_at_once(items) { Ok(()) } else { self.read_with_care(items) }
+    }
+
+    /// Reads them where they are whole items, known to be there, and end before the ring does. Otherwise nothing is read:
+    /// [`read_with_care`](Self::read_with_care) knows what to do. Inlined, as `Producer::write_at_once`.
+    #[inline(always)]
+    fn read_at_once(&mut self, items: &mut [u8]) -> bool {
+        let (len, ring) = (items.len() as u64, self.parts.ring.region());
+        let can_be_read = self.side.geometry().items(len).is_some() && self.side.has(len);
+        if !can_be_read || !copy_piece_out(&ring, self.side.position(), items) {
+            return false;
+        }
+        self.side.take(len);
+        true
+    }
+
+    #[inline(never)]
+    fn read_with_care(&mut self, items: &mut [u8]) -> Result<(), QueueError> {
         let len = items.len() as u64;
         if self.side.geometry().items(len).is_none() {
             return Err(QueueError::NotWhole { len, quantum: self.side.geometry().quantum() });
@@ -230,16 +248,31 @@ impl Consumer {
     /// # Errors
     /// [`QueueError::Timeout`], [`QueueError::PeerDied`], [`QueueError::TooLarge`],
     /// [`QueueError::NoEventFlag`], [`QueueError::Corrupt`].
-    #[inline]
+    // Inlined as far as a busy conversation goes: see `Producer::write_at_once`.
+    #[inline(always)]
     pub fn wait(&mut self, min_items: usize, deadline: Deadline) -> Result<usize, QueueError> {
-        self.wait_bits(min_items, NOT_EMPTY, deadline)
+        match self.first_looks(min_items) {
+            Some(items) => Ok(items),
+            None => self.wait_bits(min_items, NOT_EMPTY, deadline),
+        }
+    }
+
+    /// Only looks for news, if that is likely to be all that there is to do. What is there already, and room to give back, is the
+    /// business of [`wait_bits`](Self::wait_bits).
+    #[inline(always)]
+    fn first_looks(&mut self, min_items: usize) -> Option<usize> {
+        let wanted = self.side.geometry().bytes(min_items);
+        if self.side.has(wanted) || self.side.has_unreleased() {
+            return None;
+        }
+        let Consumer { side, parts, waiter, .. } = self;
+        waiter.first_looks(&mut Items { side, write: &parts.write, ring: &parts.ring, wanted })
     }
 
     /// As [`wait`](Consumer::wait), for a bit that both sides agreed on.
     ///
     /// # Errors
     /// As [`wait`](Consumer::wait); [`QueueError::BadBits`].
-    #[inline]
     pub fn wait_bits(
         &mut self,
         min_items: usize,
@@ -316,7 +349,7 @@ impl WaitCondition for Items<'_> {
         self.side.changed(self.write)
     }
 
-    #[inline]
+    #[inline(always)]
     fn moves_within(&mut self, looks: NonZeroU32) -> bool {
         if let Some(ahead) = look_ahead() {
             self.side.look_ahead(ahead, self.write, looks)
@@ -435,3 +468,6 @@ impl ReadClaim<'_> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -44,18 +44,31 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Looks were timed, and took little.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn of_near_cpu() -> Line {
+        Line { look_ns: 1, looks: FIRST_LOOKS, until_timed: TIMED_EVERY - 1, pauses: 0 }
+    }
+
     /// Whether to time the looks of the wait that begins. Counts it.
     #[inline]
     pub(crate) fn is_timed(&mut self) -> bool {
+        if self.counts_untimed() {
+            return false;
+        }
+        self.until_timed = if self.looks < FIRST_LOOKS { 0 } else { TIMED_EVERY - 1 };
+        true
+    }
+
+    /// Counts the wait that begins, unless its looks are to be timed.
+    #[inline]
+    pub(crate) fn counts_untimed(&mut self) -> bool {
         match self.until_timed.checked_sub(1) {
             Some(left) => {
                 self.until_timed = left;
-                false
-            }
-            None => {
-                self.until_timed = if self.looks < FIRST_LOOKS { 0 } else { TIMED_EVERY - 1 };
                 true
             }
+            None => false,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::gauge::Gauge;
 use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::WriteSide;
-use crate::span::{Span, copy_in};
+use crate::span::{Span, copy_in, copy_piece_in};
 use crate::sync::{AtomicU64, EventWord, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
@@ -140,8 +140,33 @@ impl Producer {
     ///
     /// # Errors
     /// As [`write`](Producer::write), but for `System`.
-    #[inline]
+    #[inline(always)]
     pub fn write_quiet(&mut self, items: &[u8]) -> Result<(), QueueError> {
+        if self.write_at_once(items) { Ok(()) } else { self.write_with_care(items) }
+    }
+
+    /// Writes them where they are whole items, known to fit, and end before the ring does. Otherwise nothing is written:
+    /// [`write_with_care`](Self::write_with_care) knows what to do.
+    ///
+    /// Inlined, with nothing in it that seldom happens: between a message and its answer a CPU that shares its core with another one
+    /// is held up by each instruction (`docs/decisions/0055-fewer-instructions-between-two-messages.md`).
+    #[inline(always)]
+    fn write_at_once(&mut self, items: &[u8]) -> bool {
+        let (len, position) = (items.len() as u64, self.side.position());
+        if self.side.geometry().items(len).is_none() || !self.side.has_room(len) {
+            return false;
+        }
+        let ring = self.parts.ring.region();
+        take_to_write(&ring, position, len, &self.parts.write);
+        if !copy_piece_in(&ring, position, items) {
+            return false;
+        }
+        publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
+        true
+    }
+
+    #[inline(never)]
+    fn write_with_care(&mut self, items: &[u8]) -> Result<(), QueueError> {
         let len = items.len() as u64;
         if self.side.geometry().items(len).is_none() {
             return Err(QueueError::NotWhole { len, quantum: self.side.geometry().quantum() });

@@ -84,6 +84,12 @@ impl WriteSide {
         self.check_room_below_2_64(wanted)
     }
 
+    /// Whether so many bytes are known to be free. What [`claim`](Self::claim) checks first.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, wanted: u64) -> bool {
+        wanted <= self.free_cached() && self.write.checked_add(wanted).is_some()
+    }
+
     /// Free bytes, by one load of the peer's counter.
     ///
     /// # Errors
@@ -221,6 +227,12 @@ impl ReadSide {
             return Err(QueueError::Empty { wanted, available });
         }
         Ok(())
+    }
+
+    /// Whether so many bytes are known to be readable. What [`peek`](Self::peek) checks first.
+    #[inline(always)]
+    pub(crate) fn has(&self, wanted: u64) -> bool {
+        wanted <= self.available_cached()
     }
 
     /// Readable bytes, by one load of the writer's counter.

@@ -59,6 +59,20 @@ impl Span {
     }
 }
 
+/// Copies `bytes` to `position` if they end before the ring does. Otherwise nothing is copied.
+#[inline(always)]
+pub(crate) fn copy_piece_in(ring: &Region<'_>, position: u64, bytes: &[u8]) -> bool {
+    let Ok(position) = usize::try_from(position) else { return false };
+    ring.copy_in(position, bytes).is_ok()
+}
+
+/// Fills `bytes` from `position` if as many lie before the end of the ring. Otherwise nothing is copied.
+#[inline(always)]
+pub(crate) fn copy_piece_out(ring: &Region<'_>, position: u64, bytes: &mut [u8]) -> bool {
+    let Ok(position) = usize::try_from(position) else { return false };
+    ring.copy_out(position, bytes).is_ok()
+}
+
 /// Copies `bytes`, at most a ring full, to `position`, going on at the beginning.
 #[inline]
 pub(crate) fn copy_in(ring: &Region<'_>, position: u64, bytes: &[u8]) -> Result<(), QueueError> {

@@ -224,6 +224,14 @@ impl Waiter {
         }
     }
 
+    /// Has had answers quickly, and knows that the other CPU is near.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn in_busy_conversation() -> Waiter {
+        let mut waiter = Waiter::new(Wait::Spin);
+        (waiter.is_busy, waiter.line) = (true, Line::of_near_cpu());
+        waiter
+    }
+
     /// Changes the policy and forgets what was learned under the old one.
     pub fn set_policy(&mut self, policy: Wait) {
         *self = Waiter::new(policy);
@@ -242,37 +250,38 @@ impl Waiter {
         if let Some(answer) = condition.poll()? {
             return Ok(answer);
         }
-        let timed = self.line.is_timed();
-        if self.is_busy && !timed && !self.line.is_far() {
-            if let Some(answer) = self.first_looks(condition)? {
-                return Ok(answer);
-            }
-            self.is_busy = false;
+        if let Some(answer) = self.first_looks(condition) {
+            return Ok(answer);
         }
+        let timed = self.line.is_timed();
         self.wait_on(condition, sleeper, timed)
     }
 
-    /// Looks for the answer as long as it takes in a busy conversation, with nothing between two batches of looks but a
-    /// read of the clock. Whatever else was done there would make the answer late.
-    #[inline]
-    fn first_looks(
-        &mut self,
-        condition: &mut impl WaitCondition,
-    ) -> Result<Option<usize>, QueueError> {
+    /// In a busy conversation, looks for the answer as long as it takes there, with nothing between two batches of looks but a
+    /// read of the clock. Whatever else was done there would make the answer late. `None` elsewhere, and where there is no answer
+    /// or an error, which [`wait`](Self::wait) finds again.
+    ///
+    /// Always inlined: see [`Consumer::wait`](crate::Consumer::wait).
+    #[inline(always)]
+    pub fn first_looks(&mut self, condition: &mut impl WaitCondition) -> Option<usize> {
+        if !self.is_busy || self.line.is_far() || !self.line.counts_untimed() {
+            return None;
+        }
         let (mut start, mut now) = (0, 0);
         for batch in 0..FREE_BATCHES {
             if condition.moves_within(POLLS)
-                && let Some(answer) = condition.poll()?
+                && let Ok(Some(answer)) = condition.poll()
             {
                 self.learn(now - start);
-                return Ok(Some(answer));
+                return Some(answer);
             }
             now = clock::now_ns();
             if batch == 0 {
                 start = now;
             }
         }
-        Ok(None)
+        self.is_busy = false;
+        None
     }
 
     /// Waits for an answer that is not there yet.
@@ -493,7 +502,7 @@ fn relax(waited_ns: u64) {
 }
 
 /// What [`WaitCondition::moves_within`] does where a condition has no better way.
-#[inline]
+#[inline(never)]
 pub(crate) fn looks_in_turn(condition: &(impl WaitCondition + ?Sized), looks: NonZeroU32) -> bool {
     for _ in 0..looks.get() {
         if condition.has_moved() {
