@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
 
-use crate::ahead::{look_ahead, prefetch_to_read};
+use crate::ahead::{look_ahead, looks_between_clocks, prefetch_to_read};
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -19,7 +19,7 @@ use crate::readiness::Readiness;
 use crate::ring::ReadSide;
 use crate::span::{Span, copy_out, copy_piece_out};
 use crate::sync::{AtomicU64, EventWord, Ordering};
-use crate::wait::{Sleeper, Wait, WaitCondition, Waiter, looks_in_turn};
+use crate::wait::{POLLS, Sleeper, Wait, WaitCondition, Waiter, looks_in_turn};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
 
 /// The reading end. One per queue; one thread at a time.
@@ -347,6 +347,11 @@ impl WaitCondition for Items<'_> {
     #[inline]
     fn has_moved(&self) -> bool {
         self.side.changed(self.write)
+    }
+
+    #[inline]
+    fn looks_between_clocks(&self) -> NonZeroU32 {
+        looks_between_clocks(POLLS)
     }
 
     #[inline(always)]

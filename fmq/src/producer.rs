@@ -157,7 +157,7 @@ impl Producer {
             return false;
         }
         let ring = self.parts.ring.region();
-        take_to_write(&ring, position, len, &self.parts.write);
+        take_to_write(&ring, position, len);
         if !copy_piece_in(&ring, position, items) {
             return false;
         }
@@ -173,7 +173,7 @@ impl Producer {
         }
         self.side.claim(&self.parts.read, len)?;
         let ring = self.parts.ring.region();
-        take_to_write(&ring, self.side.position(), len, &self.parts.write);
+        take_to_write(&ring, self.side.position(), len);
         copy_in(&ring, self.side.position(), items)?;
         publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
         Ok(())

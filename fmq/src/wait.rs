@@ -47,6 +47,11 @@ impl Default for Wait {
 pub trait WaitCondition {
     /// Whether the other end's counter has moved since the last [`poll`](Self::poll): one relaxed load.
     fn has_moved(&self) -> bool;
+    /// How often to look between two reads of the clock in a busy conversation.
+    #[inline]
+    fn looks_between_clocks(&self) -> NonZeroU32 {
+        POLLS
+    }
     /// Looks so often, or until the counter has moved, which is the answer; a [`prefetch`](Self::prefetch)
     /// follows each look in vain.
     #[inline]
@@ -100,7 +105,7 @@ pub trait SleepOn {
 /// tighter loop takes the cache line from the writer more often than it helps (measured: 2 is a tenth
 /// faster than 16 once [`WaitCondition::prefetch`] follows each poll, and polling without a clock read
 /// is slower by a fifth).
-const POLLS: NonZeroU32 = NonZeroU32::new(2).unwrap();
+pub(crate) const POLLS: NonZeroU32 = NonZeroU32::new(2).unwrap();
 /// Polls in one batch where the other CPU is far: what reads of the clock take shows there, and lateness by some of
 /// these polls does not.
 const FAR_POLLS: u32 = 8;
@@ -267,9 +272,10 @@ impl Waiter {
         if !self.is_busy || self.line.is_far() || !self.line.counts_untimed() {
             return None;
         }
+        let looks = condition.looks_between_clocks();
         let (mut start, mut now) = (0, 0);
         for batch in 0..FREE_BATCHES {
-            if condition.moves_within(POLLS)
+            if condition.moves_within(looks)
                 && let Ok(Some(answer)) = condition.poll()
             {
                 self.learn(now - start);

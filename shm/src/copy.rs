@@ -32,6 +32,11 @@ pub(crate) use instructions::{load, store};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const BY_WORDS_MAX: usize = 512;
 
+/// The same on AMD's fourth generation. There a message of more words fills the queue of stores, which a thread that shares
+/// its core has half of (`docs/decisions/0055-fewer-instructions-between-two-messages.md`).
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const BY_WORDS_MAX_ON_ZEN4: usize = 128;
+
 /// Longest message that is stored in wide pieces from its beginning to its end. `memcpy` stores its last piece
 /// before the first: stores reach the cache in their order, so those to a line that is still on its way
 /// from the other end hold up all behind them (`docs/decisions/0038-looking-less-often.md`).
@@ -47,7 +52,8 @@ mod instructions {
     use std::arch::asm;
     use std::arch::x86_64::{__m128i, _mm_storeu_si128};
 
-    use super::{BY_WORDS_MAX, IN_ORDER_MAX, LOADED_HERE_MAX};
+    use super::{BY_WORDS_MAX, BY_WORDS_MAX_ON_ZEN4, IN_ORDER_MAX, LOADED_HERE_MAX};
+    use crate::cpu::is_zen4;
 
     /// Stores `bytes` at `to`.
     ///
@@ -56,20 +62,21 @@ mod instructions {
     /// to be anybody's own: nothing but these copies and atomics touches it.
     #[inline(always)]
     pub(crate) unsafe fn store(to: *mut u8, bytes: &[u8]) {
-        if bytes.len() <= BY_WORDS_MAX {
+        let len = bytes.len();
+        if len <= BY_WORDS_MAX_ON_ZEN4 || (len <= BY_WORDS_MAX && !is_zen4()) {
             // SAFETY: our own contract.
             unsafe { store_words(to, bytes) };
-        } else if bytes.len() <= IN_ORDER_MAX && is_x86_feature_detected!("avx") {
+        } else if len <= IN_ORDER_MAX && is_x86_feature_detected!("avx") {
             let (pairs, rest) = bytes.as_chunks::<PAIR>();
             // SAFETY: as many bytes as the first half of `bytes` has, at the target's beginning; the processor
             // has these instructions.
             unsafe { store_pairs(to, pairs) };
-            let behind = to.wrapping_add(bytes.len() - rest.len());
+            let behind = to.wrapping_add(len - rest.len());
             // SAFETY: the target's last bytes, as many as there are left.
             unsafe { store_words(behind, rest) };
         } else {
             // SAFETY: the target by our own contract; the source is a live slice of this length.
-            unsafe { memcpy(to, bytes.as_ptr(), bytes.len()) };
+            unsafe { memcpy(to, bytes.as_ptr(), len) };
         }
     }
 

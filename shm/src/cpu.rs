@@ -3,6 +3,7 @@
 /// Whether this is AMD's fourth generation ("Zen 4"), known by features that came with it and those that came later. Where
 /// a system hides features the answer may be wrong: that costs time and changes no result.
 #[must_use]
+#[inline]
 pub fn is_zen4() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

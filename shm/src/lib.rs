@@ -74,9 +74,7 @@ pub use memory_object::{MAX_LEN, Memory, Seals};
 pub use page_room::PageRoom;
 pub use pool::{Pool, pool_copies};
 pub use populate::{clear, populate};
-pub use region::{
-    PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion, prefetch_word_to_write,
-};
+pub use region::{PeerWritable, ReadOnlyWord, Region, Shared, SharedRegion};
 pub use rustix::io::Errno;
 pub use sealed::SealedBytes;
 pub use sender::{Sender, SenderWatch, SentPacket};

@@ -211,12 +211,6 @@ fn prefetch_line(at: *const u8) {
 #[inline(always)]
 fn prefetch_line(_: *const u8) {}
 
-/// Brings the line of a word into the CPU's caches, and takes it from all others: for who is about to write there. A hint.
-#[inline(always)]
-pub fn prefetch_word_to_write(word: &AtomicU64) {
-    prefetch_line_to_write(std::ptr::from_ref(word).cast());
-}
-
 /// Written out, as the compiler makes a fetch for reading of it where it does not know the processor to have one for
 /// writing; those that have none do nothing here.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
