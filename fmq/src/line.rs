@@ -60,7 +60,7 @@ impl Line {
         true
     }
 
-    /// Counts the wait that begins, unless its looks are to be timed.
+    /// Counts the wait that begins, unless its looks are to be timed. A wait may be counted twice: it is timed a little sooner then.
     #[inline]
     pub(crate) fn counts_untimed(&mut self) -> bool {
         match self.until_timed.checked_sub(1) {
