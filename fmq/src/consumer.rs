@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use burst_shm::{Memory, Shared, SharedRegion};
 
-use crate::ahead::{look_ahead, looks_between_clocks, prefetch_to_read};
+use crate::ahead::Way;
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -28,6 +28,7 @@ pub struct Consumer {
     pub(crate) side: ReadSide,
     pub(crate) parts: Parts,
     pub(crate) waiter: Waiter,
+    pub(crate) way: Way,
     /// `Send`, not `Sync`: one thread per end is a compile-time fact.
     not_sync: PhantomData<Cell<()>>,
 }
@@ -69,7 +70,8 @@ impl Consumer {
             announce_awake(event, NOT_EMPTY).map_err(failed_wake)?;
         }
         let waiter = Waiter::new(Wait::default());
-        Ok(Consumer { side, parts, waiter, not_sync: PhantomData })
+        let way = Way::of_this_cpu();
+        Ok(Consumer { side, parts, waiter, way, not_sync: PhantomData })
     }
 
     /// What the writing end needs to attach, with descriptors of its own.
@@ -265,8 +267,9 @@ impl Consumer {
         if self.side.has(wanted) || self.side.has_unreleased() {
             return None;
         }
-        let Consumer { side, parts, waiter, .. } = self;
-        waiter.first_looks(&mut Items { side, write: &parts.write, ring: &parts.ring, wanted })
+        let Consumer { side, parts, waiter, way, .. } = self;
+        let (write, ring) = (&parts.write, &parts.ring);
+        waiter.first_looks(&mut Items { side, write, ring, way: *way, wanted })
     }
 
     /// As [`wait`](Consumer::wait), for a bit that both sides agreed on.
@@ -287,9 +290,10 @@ impl Consumer {
         let bits = waitable(bits)?;
         // Room that we kept may be what the writer waits for: who waits for the writer gives it back.
         self.release()?;
-        let Consumer { side, parts, waiter, .. } = self;
+        let Consumer { side, parts, waiter, way, .. } = self;
         let event = parts.event.as_deref().ok_or(QueueError::NoEventFlag)?;
-        let mut awaited = Items { side, write: &parts.write, ring: &parts.ring, wanted };
+        let (write, ring) = (&parts.write, &parts.ring);
+        let mut awaited = Items { side, write, ring, way: *way, wanted };
         waiter.wait(&mut awaited, &Sleeper { event, bits, closed: &parts.closed, deadline })
     }
 
@@ -340,6 +344,7 @@ pub(crate) struct Items<'a> {
     pub(crate) side: &'a mut ReadSide,
     pub(crate) write: &'a AtomicU64,
     pub(crate) ring: &'a SharedRegion,
+    pub(crate) way: Way,
     pub(crate) wanted: u64,
 }
 
@@ -351,12 +356,17 @@ impl WaitCondition for Items<'_> {
 
     #[inline]
     fn looks_between_clocks(&self) -> NonZeroU32 {
-        looks_between_clocks(POLLS)
+        self.way.looks_between_clocks(POLLS)
+    }
+
+    #[inline]
+    fn looks_first_at_far_lines(&self) -> bool {
+        self.way.gives_lines_away()
     }
 
     #[inline(always)]
     fn moves_within(&mut self, looks: NonZeroU32) -> bool {
-        if let Some(ahead) = look_ahead() {
+        if let Some(ahead) = self.way.look_ahead() {
             self.side.look_ahead(ahead, self.write, looks)
         } else {
             looks_in_turn(self, looks)
@@ -369,7 +379,8 @@ impl WaitCondition for Items<'_> {
 
     #[inline]
     fn prefetch(&self) {
-        prefetch_to_read(&self.ring.region(), self.side.position(), self.side.last_read());
+        let (position, len) = (self.side.position(), self.side.last_read());
+        self.way.prefetch_to_read(&self.ring.region(), position, len);
     }
 
     #[inline]

@@ -50,6 +50,12 @@ impl Line {
         Line { look_ns: 1, looks: FIRST_LOOKS, until_timed: TIMED_EVERY - 1, pauses: 0 }
     }
 
+    /// Looks were timed, and took as long as they do between far CPUs.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn of_far_cpu() -> Line {
+        Line { look_ns: 100, pauses: 2, ..Line::of_near_cpu() }
+    }
+
     /// Whether to time the looks of the wait that begins. Counts it.
     #[inline]
     pub(crate) fn is_timed(&mut self) -> bool {

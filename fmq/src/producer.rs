@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use burst_shm::{Memory, Shared, SharedRegion};
+use burst_shm::Memory;
 
-use crate::ahead::{prefetch_to_write, take_to_write};
+use crate::ahead::Way;
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -17,7 +17,7 @@ use crate::queue_memory::{Parts, QueueConfig};
 use crate::readiness::Readiness;
 use crate::ring::WriteSide;
 use crate::span::{Span, copy_in, copy_piece_in};
-use crate::sync::{AtomicU64, EventWord, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 use crate::wait::{Sleeper, Wait, WaitCondition, Waiter};
 use crate::wake_up::{failed_wake, waitable, wake_other_end};
 
@@ -27,6 +27,7 @@ pub struct Producer {
     side: WriteSide,
     parts: Parts,
     waiter: Waiter,
+    way: Way,
     /// `Send`, not `Sync`: one thread per end is a compile-time fact.
     not_sync: PhantomData<Cell<()>>,
 }
@@ -67,7 +68,8 @@ impl Producer {
             announce_awake(event, NOT_FULL).map_err(failed_wake)?;
         }
         let waiter = Waiter::new(Wait::default());
-        Ok(Producer { side, parts, waiter, not_sync: PhantomData })
+        let way = Way::of_this_cpu();
+        Ok(Producer { side, parts, waiter, way, not_sync: PhantomData })
     }
 
     /// What the reading end needs to attach, with descriptors of its own.
@@ -157,11 +159,12 @@ impl Producer {
             return false;
         }
         let ring = self.parts.ring.region();
-        take_to_write(&ring, position, len);
+        let given_away = gives_away(&self.side, self.way, &self.waiter);
+        self.way.take_to_write(&ring, position, len, given_away);
         if !copy_piece_in(&ring, position, items) {
             return false;
         }
-        publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
+        publish(&mut self.side, &self.parts, (self.way, &mut self.waiter), len);
         true
     }
 
@@ -173,9 +176,10 @@ impl Producer {
         }
         self.side.claim(&self.parts.read, len)?;
         let ring = self.parts.ring.region();
-        take_to_write(&ring, self.side.position(), len);
+        let given_away = gives_away(&self.side, self.way, &self.waiter);
+        self.way.take_to_write(&ring, self.side.position(), len, given_away);
         copy_in(&ring, self.side.position(), items)?;
-        publish(&mut self.side, &self.parts.write, &self.parts.ring, len);
+        publish(&mut self.side, &self.parts, (self.way, &mut self.waiter), len);
         Ok(())
     }
 
@@ -188,9 +192,8 @@ impl Producer {
         let len = self.side.geometry().bytes(items);
         self.side.claim(&self.parts.read, len)?;
         let span = Span::new(self.side.geometry(), self.side.position(), len);
-        let Producer { side, parts, .. } = self;
-        let event = parts.event.as_deref();
-        Ok(Claim { side, ring: &parts.ring, write: &parts.write, event, span })
+        let Producer { side, parts, waiter, way, .. } = self;
+        Ok(Claim { side, parts, waiter, way: *way, span })
     }
 
     /// Wakes the reader if it sleeps, for what was written quietly. A system call only then.
@@ -280,12 +283,23 @@ impl Producer {
     }
 }
 
-/// Hands `written` bytes to the reader, and fetches the place of one more message like it: the lines lie in the
-/// reader's cache since it read there, and a store that has to get them from it makes the next message late.
-#[inline]
-fn publish(side: &mut WriteSide, write: &AtomicU64, ring: &SharedRegion, written: u64) {
-    side.publish(write, written);
-    prefetch_to_write(&ring.region(), side.position(), written);
+/// Hands `written` bytes to the reader. What the CPUs do about their lines: see [`ahead`](crate::ahead).
+#[inline(always)]
+fn publish(side: &mut WriteSide, parts: &Parts, (way, waiter): (Way, &mut Waiter), written: u64) {
+    let at = side.position();
+    side.publish(&parts.write, written);
+    let given_away = gives_away(side, way, waiter).then_some(&parts.write);
+    way.after_publishing(&parts.ring.region(), (at, written), side.position(), given_away);
+    if way.gives_lines_away() {
+        waiter.look_in_passing(|| side.hears_of_reader(&parts.read, written));
+    }
+}
+
+/// Whether the reader is better served with lines that this CPU has handed to the cache that both share. In a stream that would take
+/// from the writer what it is about to write to.
+#[inline(always)]
+fn gives_away(side: &WriteSide, way: Way, waiter: &Waiter) -> bool {
+    way.gives_lines_away() && waiter.is_far() && side.is_conversation()
 }
 
 /// The condition of a writer: so many bytes are free.
@@ -328,9 +342,9 @@ impl WaitCondition for Room<'_> {
 #[must_use = "what is not committed never leaves this process"]
 pub struct Claim<'p> {
     side: &'p mut WriteSide,
-    ring: &'p SharedRegion,
-    write: &'p Shared<AtomicU64>,
-    event: Option<&'p EventWord>,
+    parts: &'p Parts,
+    waiter: &'p mut Waiter,
+    way: Way,
     span: Span,
 }
 
@@ -364,7 +378,7 @@ impl Claim<'_> {
     #[inline]
     pub fn copy_in(&mut self, offset: usize, bytes: &[u8]) -> Result<(), QueueError> {
         let at = self.span.at(self.side.geometry(), offset, bytes.len())?;
-        copy_in(&self.ring.region(), at, bytes)
+        copy_in(&self.parts.ring.region(), at, bytes)
     }
 
     /// Hands over the first `items` items of the claim and wakes the reader if it sleeps; the rest is
@@ -375,7 +389,7 @@ impl Claim<'_> {
     /// [`QueueError::System`], should the kernel refuse to wake: the items are handed over then.
     #[inline]
     pub fn commit(self, items: usize) -> Result<(), QueueError> {
-        let event = self.event;
+        let event = self.parts.event.as_deref();
         self.commit_quiet(items)?;
         wake_other_end(event, NOT_EMPTY)
     }
@@ -389,7 +403,10 @@ impl Claim<'_> {
     pub fn commit_quiet(self, items: usize) -> Result<(), QueueError> {
         let written = self.side.geometry().bytes(items);
         self.span.check_len(written)?;
-        publish(self.side, self.write, self.ring, written);
+        publish(self.side, self.parts, (self.way, self.waiter), written);
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,10 @@ use crate::error::QueueError;
 use crate::geometry::Geometry;
 use crate::sync::{AtomicU64, Ordering};
 
+/// A reader gives room back when it has answered, or later. So often in a row a writer that asks may have been answered and find the
+/// message before unread all the same.
+const LATE_ROOM_MAX: u8 = 2;
+
 /// What the writing end knows.
 #[derive(Debug)]
 pub struct WriteSide {
@@ -25,6 +29,8 @@ pub struct WriteSide {
     position: u64,
     /// The peer's counter as last seen.
     read_cached: u64,
+    /// How many times more the writer may hear of unread messages before it is no conversation any more.
+    conversation: u8,
     /// Set once and for ever by an impossible counter.
     corrupt: Option<QueueError>,
 }
@@ -37,7 +43,8 @@ impl WriteSide {
     pub fn attach(geometry: Geometry, read: u64, write: u64) -> Result<WriteSide, QueueError> {
         check_start(&geometry, read, write)?;
         let position = geometry.position(write);
-        Ok(WriteSide { geometry, write, position, read_cached: read, corrupt: None })
+        let (read_cached, conversation) = (read, 0);
+        Ok(WriteSide { geometry, write, position, read_cached, conversation, corrupt: None })
     }
 
     /// The shape of the ring.
@@ -115,6 +122,27 @@ impl WriteSide {
     #[inline]
     pub fn changed(&self, read: &AtomicU64) -> bool {
         read.load(Ordering::Relaxed) != self.read_cached
+    }
+
+    /// Loads the peer's counter, and gives whether it moved since it was last read. `last` is how long the last message is. An
+    /// impossible counter is the next call's error.
+    #[inline]
+    pub(crate) fn hears_of_reader(&mut self, read: &AtomicU64, last: u64) -> bool {
+        let seen = self.read_cached;
+        let Ok(free) = self.free(read) else { return false };
+        let had_read_all = self.geometry.capacity() - free <= last;
+        self.conversation = match had_read_all {
+            true => LATE_ROOM_MAX,
+            false => self.conversation.saturating_sub(1),
+        };
+        self.read_cached != seen
+    }
+
+    /// Whether the reader takes each message before the next comes, as far as the writer has [heard](Self::hears_of_reader): a
+    /// conversation, and no stream of messages.
+    #[inline]
+    pub(crate) fn is_conversation(&self) -> bool {
+        self.conversation > 0
     }
 
     /// Hands `written` bytes, at most what was claimed, to the reader.

@@ -52,6 +52,11 @@ pub trait WaitCondition {
     fn looks_between_clocks(&self) -> NonZeroU32 {
         POLLS
     }
+    /// Whether a busy conversation does nothing but look where the other end's CPU is far, too.
+    #[inline]
+    fn looks_first_at_far_lines(&self) -> bool {
+        false
+    }
     /// Looks so often, or until the counter has moved, which is the answer; a [`prefetch`](Self::prefetch)
     /// follows each look in vain.
     #[inline]
@@ -237,6 +242,12 @@ impl Waiter {
         waiter
     }
 
+    /// As [`in_busy_conversation`](Self::in_busy_conversation), with a far CPU.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn in_busy_conversation_from_afar() -> Waiter {
+        Waiter { line: Line::of_far_cpu(), ..Waiter::in_busy_conversation() }
+    }
+
     /// Changes the policy and forgets what was learned under the old one.
     pub fn set_policy(&mut self, policy: Wait) {
         *self = Waiter::new(policy);
@@ -269,15 +280,21 @@ impl Waiter {
     /// Always inlined: see [`Consumer::wait`](crate::Consumer::wait).
     #[inline(always)]
     pub fn first_looks(&mut self, condition: &mut impl WaitCondition) -> Option<usize> {
-        if !self.is_busy || self.line.is_far() || !self.line.counts_untimed() {
+        let far = self.line.is_far();
+        if !self.is_busy || (far && !condition.looks_first_at_far_lines()) {
+            return None;
+        }
+        if !self.line.counts_untimed() {
             return None;
         }
         let looks = condition.looks_between_clocks();
         let (mut start, mut now) = (0, 0);
         for batch in 0..FREE_BATCHES {
-            if condition.moves_within(looks)
-                && let Ok(Some(answer)) = condition.poll()
-            {
+            let moved = match far {
+                true => moved_in_far_batch(condition, &self.line),
+                false => condition.moves_within(looks),
+            };
+            if moved && let Ok(Some(answer)) = condition.poll() {
                 self.learn(now - start);
                 return Some(answer);
             }
@@ -288,6 +305,21 @@ impl Waiter {
         }
         self.is_busy = false;
         None
+    }
+
+    /// Whether the CPU of the other end is far from this one, as far as looks have told.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.line.is_far()
+    }
+
+    /// A look of somebody who does not wait, once in a while: what it takes says how far the other end's CPU is. `look`
+    /// gives whether it found news.
+    #[inline]
+    pub(crate) fn look_in_passing(&mut self, look: impl FnOnce() -> bool) {
+        if self.line.is_timed() {
+            self.line.timed_look(look);
+        }
     }
 
     /// Waits for an answer that is not there yet.

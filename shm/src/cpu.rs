@@ -16,19 +16,41 @@ pub fn is_zen4() -> bool {
     false
 }
 
+/// Whether this CPU can hand a line to the cache that all CPUs share ([`Region::give_away`](crate::Region::give_away)).
+/// Asks the CPU: for who keeps the answer.
+#[must_use]
+pub fn gives_lines_away() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        /// Extended features.
+        const LEAF: u32 = 7;
+        /// In its register `ecx`.
+        const CLDEMOTE: u32 = 1 << 25;
+        __cpuid(0).eax >= LEAF && __cpuid_count(LEAF, 0).ecx & CLDEMOTE != 0
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    false
+}
+
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
+    /// What the kernel says of this CPU.
+    fn cpuinfo(name: &str) -> String {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_once(':').map_or("", |(_, value)| value.trim()).to_owned()
+    }
+
+    fn has(flag: &str) -> bool {
+        cpuinfo("flags").split(' ').any(|each| each == flag)
+    }
+
     /// The family that Zen 3 and 4 share, and the features, as the kernel tells them.
     #[test]
     fn it_is_the_family_of_two_generations_with_features_of_the_later() {
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
-        let value = |name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-            line.split_once(':').map_or("", |(_, value)| value.trim()).to_owned()
-        };
-        let has = |flag: &str| value("flags").split(' ').any(|each| each == flag);
-        let is_amd = value("vendor_id") == "AuthenticAMD";
-        let family: u32 = value("cpu family").parse().unwrap_or(0);
+        let is_amd = cpuinfo("vendor_id") == "AuthenticAMD";
+        let family: u32 = cpuinfo("cpu family").parse().unwrap_or(0);
         match (is_amd, family) {
             (true, 25) => {
                 assert_eq!(super::is_zen4(), has("avx512_bf16") && has("avx512_vbmi2"));
@@ -37,5 +59,11 @@ mod tests {
             (true, 26..) => {}
             _ => assert!(!super::is_zen4()),
         }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn it_gives_lines_away_where_the_kernel_says_so_too() {
+        assert_eq!(super::gives_lines_away(), has("cldemote"));
     }
 }

@@ -37,6 +37,20 @@ fn looks_of_a_busy_conversation_give_as_many_items_as_there_are() {
 }
 
 #[test]
+fn a_busy_conversation_with_a_far_cpu_is_the_same_where_lines_are_given_away() {
+    for (way, found_by_looks_alone) in [(Way::GiveAway, Some(3)), (Way::Early, None)] {
+        let (mut producer, mut consumer) = busy_pair();
+        (consumer.waiter, consumer.way) = (Waiter::in_busy_conversation_from_afar(), way);
+        producer.write(&[1; 24]).unwrap();
+        assert_eq!(consumer.first_looks(2), found_by_looks_alone);
+        assert_eq!(consumer.wait(2, patience()), Ok(3));
+        let mut got = [0; 24];
+        consumer.read(&mut got).unwrap();
+        assert_eq!(got, [1; 24]);
+    }
+}
+
+#[test]
 fn in_a_busy_conversation_too_a_wait_is_for_all_items_that_were_asked_for() {
     let (mut producer, mut consumer) = busy_pair();
     assert_eq!(consumer.wait(5, patience()), Err(QueueError::TooLarge { wanted: 40, limit: 32 }));
