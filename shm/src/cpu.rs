@@ -37,7 +37,7 @@ pub fn gives_lines_away() -> bool {
 mod tests {
     /// What the kernel says of this CPU.
     fn cpuinfo(name: &str) -> String {
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.split_once(':').map_or("", |(_, value)| value.trim()).to_owned()
     }
