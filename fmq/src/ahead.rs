@@ -13,7 +13,7 @@ use crate::sync::AtomicU64;
 
 /// Longest message that both ends fetch early. The lines of a longer one are the writer's alone until they are written.
 const MAX_SHARED_BYTES: u64 = 512;
-/// Longest message whose place the writer fetches early: longer ones gained nothing.
+/// Longest message whose place the writer fetches early, and that it gives away: longer ones gained nothing by the first.
 const MAX_FETCHED_BYTES: u64 = 2048;
 
 /// Lengths of messages whose place the writer takes from the reader early.

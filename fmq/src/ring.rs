@@ -15,9 +15,9 @@ use crate::error::QueueError;
 use crate::geometry::Geometry;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A reader gives room back when it has answered, or later. So often in a row a writer that asks may have been answered and find the
-/// message before unread all the same.
-const LATE_ROOM_MAX: u8 = 2;
+/// Who finds unread messages so often in a row writes a stream. Once is none yet: a reader gives room back when it has answered, or a
+/// little later, so that a message that was answered may seem unread.
+const UNREAD_IN_A_STREAM: u8 = 2;
 
 /// What the writing end knows.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct WriteSide {
     position: u64,
     /// The peer's counter as last seen.
     read_cached: u64,
-    /// How many times more the writer may hear of unread messages before it is no conversation any more.
+    /// How often the writer has yet to hear of unread messages until this is no conversation any more.
     conversation: u8,
     /// Set once and for ever by an impossible counter.
     corrupt: Option<QueueError>,
@@ -132,7 +132,7 @@ impl WriteSide {
         let Ok(free) = self.free(read) else { return false };
         let had_read_all = self.geometry.capacity() - free <= last;
         self.conversation = match had_read_all {
-            true => LATE_ROOM_MAX,
+            true => UNREAD_IN_A_STREAM,
             false => self.conversation.saturating_sub(1),
         };
         self.read_cached != seen

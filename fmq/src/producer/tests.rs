@@ -62,3 +62,17 @@ fn a_writer_hears_once_of_each_step_of_the_reader() {
     let error = QueueError::Corrupt { read: 64, write: 16, capacity: 32 };
     assert_eq!(producer.write(&[2; 8]), Err(error));
 }
+
+#[test]
+fn lines_are_given_away_in_a_conversation_with_a_far_cpu_only() {
+    let mut producer = Producer::create(&QueueConfig::new(8, 8)).unwrap();
+    let (far, near) = (Waiter::in_busy_conversation_from_afar(), Waiter::in_busy_conversation());
+    let Producer { side, parts, .. } = &mut producer;
+    assert!(!gives_away(side, Way::GiveAway, &far), "nobody knows yet that it is a conversation");
+    side.hears_of_reader(&parts.read, 8);
+    assert!(gives_away(side, Way::GiveAway, &far));
+    assert!(!gives_away(side, Way::GiveAway, &near));
+    for way in [Way::Early, Way::LookAhead(None)] {
+        assert!(!gives_away(side, way, &far));
+    }
+}
