@@ -93,8 +93,8 @@ impl BurstOptions {
         BurstOptions { depth, ..self }
     }
 
-    /// What is in use of what was asked for, with a peer that knows these additions. With one
-    /// request at a time the packets are those of HAL 1.2.
+    /// What is in use of what was asked for, with a peer that knows these additions. One
+    /// request at a time needs no number, and no framing.
     fn agreed(&self, peer: Features) -> (Features, u16) {
         let features = self.features.intersection(peer);
         match self.depth {
@@ -167,17 +167,16 @@ impl Burst {
         let watch = Arc::new(BurstWatch::new([requests.closer(), results.closer()]));
         link.add_burst(number, &watch)?;
         let model = Arc::clone(model);
-        let framed = features.contains(Features::PIPELINING);
         Ok(Burst {
             model,
             number,
             requests,
             result_capacity: results.capacity(),
-            results: Results::new(results, framed),
+            results: Results::new(results, features),
             watch,
             features,
             takes_buffers: features.contains(Features::TOKENS),
-            scratch: Scratch::default(),
+            scratch: Scratch::new(features),
             pipeline: Pipeline::new(depth.into()),
             cancel: None,
         })
@@ -199,13 +198,13 @@ impl Burst {
         deadline: Deadline,
     ) -> Result<&ExecutionResult, ClientError> {
         self.run(request, options, deadline)?;
-        Ok(&self.scratch.result)
+        Ok(self.scratch.result.get())
     }
 
     /// The result of the last execution.
     #[must_use]
     pub fn last_result(&self) -> &ExecutionResult {
-        &self.scratch.result
+        self.scratch.result.get()
     }
 
     /// How long the last execution took in the driver, where it was asked for: from taking the
@@ -445,7 +444,7 @@ impl burst_hal::Burst for Burst {
         result: &mut ExecutionResult,
     ) {
         match self.run(request, options, answer_by(options.deadline)) {
-            Ok(()) => std::mem::swap(result, &mut self.scratch.result),
+            Ok(()) => self.scratch.result.swap(result),
             Err(error) => {
                 tracing::debug!(%error, "execution failed");
                 result.reset(error.status());

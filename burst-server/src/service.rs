@@ -10,6 +10,7 @@ use std::time::Duration;
 use burst_hal::log_tags::MANAGER;
 use burst_hal::{Device, DeviceType};
 use burst_launch::FenceWatcher;
+use burst_wire::Features;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::admission::{Admission, Limit, Peer, Users};
@@ -77,6 +78,12 @@ impl Service {
             Patience { time: options.turn_patience, watcher: Arc::clone(&watcher), meter };
         let run_tokens = options.run_tokens.or(computes_here.then_some(cores));
         let scheduler = Scheduler::new(run_tokens, patience);
+        // A greeting holds for all devices, whoever serves their bursts.
+        let takes_differences = options.contexts.values().all(|one| one.takes_differences());
+        let features = match takes_differences {
+            true => options.features,
+            false => options.features.without(Features::DIFFERENCES),
+        };
         let bursts = BurstStarter {
             wait: options.wait,
             max_wait: options.max_wait,
@@ -99,7 +106,7 @@ impl Service {
             launches: Arc::new(launches),
             devices,
             name: options.name,
-            features: options.features,
+            features,
             limits: options.limits,
             admission,
             bursts,

@@ -16,8 +16,9 @@ pub(crate) fn packets(kind: PacketKind, bytes: &[u8], features: Features) -> Vec
     while packets.len() < PACKETS_MAX {
         let (datums, _) = rest.as_chunks::<DATUM_BYTES>();
         let Some(first) = datums.first() else { break };
-        let Ok(count) = packet_datums(kind, first, datums.len()) else { break };
-        assert!((PACKET_MIN as usize..=datums.len()).contains(&count));
+        let Ok(count) = packet_datums(kind, features, first, datums.len()) else { break };
+        let least = if features.contains(Features::DIFFERENCES) { 1 } else { PACKET_MIN as usize };
+        assert!((least..=datums.len()).contains(&count));
         let (packet, behind) = rest.split_at(count * DATUM_BYTES);
         packets.push(packet);
         rest = behind;

@@ -211,7 +211,7 @@ pub(crate) fn fill_packet(
     fill: impl Fn(PacketSlots<'_>) -> Option<()>,
 ) -> Result<(), WireError> {
     let (slots, ragged) = out.as_chunks_mut();
-    if ragged.is_empty() && fill(PacketSlots { slots }).is_some() {
+    if ragged.is_empty() && fill(PacketSlots::new(slots)).is_some() {
         return Ok(());
     }
     fill_resized(out, datums()?, &fill)
@@ -227,7 +227,23 @@ fn fill_resized(
     let too_long = || WireError::TooLong { datums: u64::from(datums) };
     let bytes = usize::try_from(u64::from(datums) * DATUM_BYTES as u64);
     out.resize(bytes.map_err(|_| too_long())?, 0);
-    fill(PacketSlots { slots: out.as_chunks_mut().0 }).ok_or_else(too_long)
+    fill(PacketSlots::new(out.as_chunks_mut().0)).ok_or_else(too_long)
+}
+
+/// Whoever a packet's datums are put into, one after the other. `None` where there are too few slots for them.
+pub(crate) trait PutDatum {
+    /// Puts the next datum.
+    fn put(&mut self, words: DatumWords) -> Option<()>;
+}
+
+impl PutDatum for PacketSlots<'_> {
+    #[inline(always)]
+    fn put(&mut self, words: DatumWords) -> Option<()> {
+        let (slot, rest) = std::mem::take(&mut self.slots).split_first_mut()?;
+        store(slot, words);
+        self.slots = rest;
+        Some(())
+    }
 }
 
 /// The slots of a packet's datums, filled one after the other. `None` where there are too few.
@@ -235,7 +251,12 @@ pub(crate) struct PacketSlots<'a> {
     slots: &'a mut [DatumBytes],
 }
 
-impl PacketSlots<'_> {
+impl<'a> PacketSlots<'a> {
+    #[inline(always)]
+    pub(crate) fn new(slots: &'a mut [DatumBytes]) -> Self {
+        PacketSlots { slots }
+    }
+
     /// Those that are left.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -246,15 +267,6 @@ impl PacketSlots<'_> {
     #[inline(always)]
     pub(crate) fn finish(self) -> Option<()> {
         self.slots.is_empty().then_some(())
-    }
-
-    /// Fills the next slot.
-    #[inline(always)]
-    pub(crate) fn put(&mut self, datum: DatumWords) -> Option<()> {
-        let (slot, rest) = std::mem::take(&mut self.slots).split_first_mut()?;
-        store(slot, datum);
-        self.slots = rest;
-        Some(())
     }
 
     /// Fills as many slots as there are values.

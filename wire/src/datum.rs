@@ -37,6 +37,7 @@ pub(crate) mod request_kind {
     pub(crate) const DEADLINE: u8 = 0x40;
     pub(crate) const LOOP_TIMEOUT: u8 = 0x41;
     pub(crate) const REQUEST_ID: u8 = 0x42;
+    pub(crate) const AS_BEFORE: u8 = 0x43;
 }
 
 /// Discriminators of result datums; see [`request_kind`].
@@ -47,6 +48,36 @@ pub(crate) mod result_kind {
     pub(crate) const EXECUTION_TIMING: u8 = 3;
     pub(crate) const TIMING_NANOS: u8 = 0x40;
     pub(crate) const REQUEST_ID: u8 = 0x41;
+    pub(crate) const AS_BEFORE: u8 = 0x42;
+}
+
+/// How the first datum of a packet is read: what can stand there, and where it says how many datums the packet has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacketHead {
+    /// Of a packet that comes as a whole.
+    pub(crate) information: u8,
+    /// Of one that comes as [differences](crate::differences).
+    pub(crate) as_before: u8,
+    pub(crate) length_at: usize,
+}
+
+impl PacketHead {
+    pub(crate) const REQUEST: PacketHead = PacketHead {
+        information: request_kind::PACKET_INFORMATION,
+        as_before: request_kind::AS_BEFORE,
+        length_at: 4,
+    };
+    pub(crate) const RESULT: PacketHead = PacketHead {
+        information: result_kind::PACKET_INFORMATION,
+        as_before: result_kind::AS_BEFORE,
+        length_at: 8,
+    };
+
+    /// The first datum of differences.
+    #[inline(always)]
+    pub(crate) fn as_before(self, datums: u32) -> DatumWords {
+        words(self.as_before, self.length_at, [datums])
+    }
 }
 
 /// How many records a request packet has.
@@ -207,6 +238,26 @@ pub(crate) fn store(slot: &mut DatumBytes, [first, second, third]: DatumWords) {
     slot[..8].copy_from_slice(&first.to_ne_bytes());
     slot[8..16].copy_from_slice(&second.to_ne_bytes());
     slot[16..].copy_from_slice(&third.to_ne_bytes());
+}
+
+/// Whether one of these datums, whose values stand at `at`, says another size.
+#[inline(always)]
+pub(crate) fn differ(datums: &[DatumBytes], at: usize, sizes: &[u32]) -> bool {
+    let said = |datum| u32_at(datum, at);
+    // Tensors of rank 4 and 2 are what there is most of, and a loop costs more than what it does here.
+    match (datums, sizes) {
+        ([a, b, c, d], [w, x, y, z]) => {
+            said(a) != *w || said(b) != *x || said(c) != *y || said(d) != *z
+        }
+        ([a, b], [w, x]) => said(a) != *w || said(b) != *x,
+        (datums, sizes) => datums.iter().zip(sizes).any(|(datum, size)| said(datum) != *size),
+    }
+}
+
+/// The words of a datum.
+#[inline(always)]
+pub(crate) fn words_of(datum: &DatumBytes) -> DatumWords {
+    [u64_at(datum, 0), u64_at(datum, 8), u64_at(datum, 16)]
 }
 
 #[inline(always)]

@@ -69,6 +69,17 @@ pub enum WireError {
         /// Datums received.
         received: usize,
     },
+    /// A packet that comes as differences, where there is no packet before that could differ.
+    #[error("the packet says where it differs from the one before, and there is none")]
+    NothingBefore,
+    /// A difference at a place that the packet before does not have, or that has had its turn.
+    #[error("a difference at datum {place} of the packet before, after one at {after}")]
+    Place {
+        /// The place it says.
+        place: usize,
+        /// The place of the difference in front of it; 0 for the first one.
+        after: usize,
+    },
     /// A result contradicts itself or the request.
     #[error("a result with {status} and {shapes} output shapes cannot be")]
     Contradiction {

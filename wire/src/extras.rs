@@ -26,17 +26,21 @@ impl Features {
     pub const PIPELINING: Features = Features(1 << 3);
     /// Buffers of the driver may be put into slots.
     pub const TOKENS: Features = Features(1 << 4);
+    /// A packet may say no more than where it differs from the one before in its queue.
+    pub const DIFFERENCES: Features = Features(1 << 5);
     /// Everything this version knows.
     pub const ALL: Features = Features(
         Self::TIMING_NANOS.0
             | Self::DEADLINES.0
             | Self::STATUS_1_3.0
             | Self::PIPELINING.0
-            | Self::TOKENS.0,
+            | Self::TOKENS.0
+            | Self::DIFFERENCES.0,
     );
 
     /// Their names, in the order of their bits.
-    const NAMES: [&str; 5] = ["TIMING_NANOS", "DEADLINES", "STATUS_1_3", "PIPELINING", "TOKENS"];
+    const NAMES: [&str; 6] =
+        ["TIMING_NANOS", "DEADLINES", "STATUS_1_3", "PIPELINING", "TOKENS", "DIFFERENCES"];
 
     /// The set with these bits; unknown ones are kept, so that an intersection drops them.
     #[must_use]

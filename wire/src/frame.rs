@@ -2,11 +2,13 @@
 //!
 //! Only where pipelining was negotiated: HAL 1.2 takes everything there is for one packet.
 
-use crate::WireError;
-use crate::datum::{self, DatumBytes, request_kind, result_kind};
+use crate::datum::{self, DatumBytes, PacketHead};
+use crate::{Features, WireError};
 
-/// Datums of the shortest packet of either kind: its packet information, and one more.
+/// Datums of the shortest packet of either kind that comes as a whole: its packet information, and one more.
 pub const PACKET_MIN: u32 = 2;
+/// The same of one that comes as differences, of which there may be none.
+const AS_BEFORE_MIN: u32 = 1;
 
 /// Requests that may be under way on one burst, where the service's own limit is not lower. More
 /// than a few gain nothing: the service runs one at a time.
@@ -30,20 +32,25 @@ pub enum PacketKind {
 /// [`WireError::NoPacketInformation`], or [`WireError::PacketSize`] for a length that cannot be.
 pub fn packet_datums(
     kind: PacketKind,
+    features: Features,
     first: &DatumBytes,
     available: usize,
 ) -> Result<usize, WireError> {
-    let (information, at) = match kind {
-        PacketKind::Request => (request_kind::PACKET_INFORMATION, 4),
-        PacketKind::Result => (result_kind::PACKET_INFORMATION, 8),
+    let head = match kind {
+        PacketKind::Request => PacketHead::REQUEST,
+        PacketKind::Result => PacketHead::RESULT,
     };
-    if first[0] != information {
+    let least = if first[0] == head.information {
+        PACKET_MIN
+    } else if first[0] == head.as_before && features.contains(Features::DIFFERENCES) {
+        AS_BEFORE_MIN
+    } else {
         return Err(WireError::NoPacketInformation);
-    }
-    let said = datum::u32_at(first, at);
+    };
+    let said = datum::u32_at(first, head.length_at);
     usize::try_from(said)
         .ok()
-        .filter(|datums| said >= PACKET_MIN && *datums <= available)
+        .filter(|datums| said >= least && *datums <= available)
         .ok_or(WireError::PacketSize { said, received: available })
 }
 
@@ -75,12 +82,18 @@ mod tests {
             } else {
                 Err(WireError::PacketSize { said, received: available })
             };
-            assert_eq!(packet_datums(PacketKind::Request, &request(said), available), wanted);
-            assert_eq!(packet_datums(PacketKind::Result, &result(said), available), wanted);
+            assert_eq!(
+                packet_datums(PacketKind::Request, Features::NONE, &request(said), available),
+                wanted
+            );
+            assert_eq!(
+                packet_datums(PacketKind::Result, Features::NONE, &result(said), available),
+                wanted
+            );
         }
         let slot = RequestDatum::PoolIdentifier(3).encode();
         let refused = Err(WireError::NoPacketInformation);
-        assert_eq!(packet_datums(PacketKind::Request, &slot, 9), refused);
-        assert_eq!(packet_datums(PacketKind::Result, &slot, 9), refused);
+        assert_eq!(packet_datums(PacketKind::Request, Features::NONE, &slot, 9), refused);
+        assert_eq!(packet_datums(PacketKind::Result, Features::NONE, &slot, 9), refused);
     }
 }

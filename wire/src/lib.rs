@@ -46,6 +46,7 @@
 pub mod control;
 mod cursor;
 mod datum;
+mod differences;
 mod error;
 mod extras;
 mod frame;
@@ -62,5 +63,9 @@ pub use datum::{
 pub use error::WireError;
 pub use extras::{Features, RequestExtras, ResultExtras};
 pub use frame::{PACKET_MIN, PIPELINE_DEPTH_MAX, PacketKind, packet_datums};
-pub use request::{RequestPacket, SlotRequest, decode_request, longest_packet};
-pub use result::{ResultPacket, check_shapes, decode_result};
+pub use request::{
+    RequestDecoder, RequestEncoder, RequestPacket, SlotRequest, decode_request, longest_packet,
+};
+pub use result::{
+    DecodedResult, ResultDecoder, ResultEncoder, ResultPacket, check_shapes, decode_result,
+};

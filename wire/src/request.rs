@@ -3,16 +3,22 @@
 //! Order: packet information; each input, then its dimensions; each output, then its dimensions;
 //! the slots; whether to measure; then whatever was negotiated.
 
+mod decoder;
+mod encoder;
+
 use std::time::Duration;
 
 use burst_hal::validate::RequestRules;
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 
-use crate::cursor::{Cursor, PacketSlots, fill_packet, sizes_again};
+use crate::cursor::{Cursor, PacketSlots, PutDatum, fill_packet, sizes_again};
 use crate::datum::{
     self, DATUM_BYTES, DatumBytes, InformationDatum, OperandDatum, RequestDatum, request_kind,
 };
 use crate::{Features, RequestExtras, WireError};
+
+pub use decoder::RequestDecoder;
+pub use encoder::RequestEncoder;
 
 /// A request about to be sent: borrowed, so that encoding copies nothing but the datums.
 #[derive(Debug, Clone, Copy)]
@@ -94,35 +100,38 @@ impl RequestPacket<'_> {
     /// # Errors
     /// As [`RequestPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        fill_packet(
-            out,
-            || self.datums(),
-            |mut to| {
-                to.put(RequestDatum::PacketInformation(self.information(to.len())?).words())?;
-                let (information, size) = (
-                    RequestDatum::InputOperandInformation,
-                    RequestDatum::InputOperandDimensionValue,
-                );
-                put_arguments(&mut to, self.inputs, information, size)?;
-                let (information, size) = (
-                    RequestDatum::OutputOperandInformation,
-                    RequestDatum::OutputOperandDimensionValue,
-                );
-                put_arguments(&mut to, self.outputs, information, size)?;
-                to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).words())?;
-                to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).words())?;
-                if let Some(deadline) = self.extras.deadline {
-                    to.put(RequestDatum::DeadlineNanos(deadline.nanos).words())?;
-                }
-                if let Some(timeout) = self.extras.loop_timeout {
-                    to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).words())?;
-                }
-                if let Some(id) = self.extras.id {
-                    to.put(RequestDatum::RequestId(id).words())?;
-                }
-                to.finish()
-            },
-        )
+        fill_packet(out, || self.datums(), |to| self.fill(to))
+    }
+
+    /// Fills slots, as many as there are [datums](RequestPacket::datums).
+    #[inline(always)]
+    fn fill(&self, mut to: PacketSlots<'_>) -> Option<()> {
+        to.put(RequestDatum::PacketInformation(self.information(to.len())?).words())?;
+        let (information, size) =
+            (RequestDatum::InputOperandInformation, RequestDatum::InputOperandDimensionValue);
+        put_arguments(&mut to, self.inputs, information, size)?;
+        let (information, size) =
+            (RequestDatum::OutputOperandInformation, RequestDatum::OutputOperandDimensionValue);
+        put_arguments(&mut to, self.outputs, information, size)?;
+        to.put_all(self.slots, |slot| RequestDatum::PoolIdentifier(slot).words())?;
+        self.put_end(&mut to)?;
+        to.finish()
+    }
+
+    /// Puts what follows after the slots.
+    #[inline(always)]
+    fn put_end(&self, to: &mut impl PutDatum) -> Option<()> {
+        to.put(RequestDatum::MeasureTiming(i32::from(self.measure_timing)).words())?;
+        if let Some(deadline) = self.extras.deadline {
+            to.put(RequestDatum::DeadlineNanos(deadline.nanos).words())?;
+        }
+        if let Some(timeout) = self.extras.loop_timeout {
+            to.put(RequestDatum::LoopTimeoutNanos(nanos(timeout)).words())?;
+        }
+        if let Some(id) = self.extras.id {
+            to.put(RequestDatum::RequestId(id).words())?;
+        }
+        Some(())
     }
 
     fn information(&self, datums: usize) -> Option<InformationDatum> {
@@ -177,6 +186,22 @@ pub fn decode_request(
     features: Features,
     out: &mut SlotRequest,
 ) -> Result<(), WireError> {
+    let SlotRequest { inputs, outputs, slots, measure_timing, extras } = out;
+    decode(bytes, features, &mut Storage { inputs, outputs, slots, measure_timing, extras })
+}
+
+/// Where a request goes that is decoded.
+struct Storage<'a> {
+    inputs: &'a mut Vec<RequestArgument>,
+    outputs: &'a mut Vec<RequestArgument>,
+    slots: &'a mut Vec<i32>,
+    measure_timing: &'a mut bool,
+    extras: &'a mut RequestExtras,
+}
+
+/// See [`decode_request`].
+#[inline(always)]
+fn decode(bytes: &[u8], features: Features, out: &mut Storage<'_>) -> Result<(), WireError> {
     match decode_again(bytes, features, out) {
         Some(()) => Ok(()),
         None => decode_anew(bytes, features, out),
@@ -186,7 +211,7 @@ pub fn decode_request(
 /// Reads a packet that has the form of the one before, whose storage then fits, and no argument that is left out: most
 /// of them. `None` where there is more to it, or something is wrong: [`decode_anew`] finds out which.
 #[inline(always)]
-fn decode_again(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Option<()> {
+fn decode_again(bytes: &[u8], features: Features, out: &mut Storage<'_>) -> Option<()> {
     let (datums, ragged) = bytes.as_chunks::<DATUM_BYTES>();
     let (first, mut rest) = datums.split_first()?;
     let information = InformationDatum::decode(first);
@@ -199,13 +224,13 @@ fn decode_again(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Opti
     if !has_form || !ragged.is_empty() {
         return None;
     }
-    for argument in &mut out.inputs {
+    for argument in &mut *out.inputs {
         rest = argument_again(rest, INPUT_KINDS, number_of_pools, argument)?;
     }
-    for argument in &mut out.outputs {
+    for argument in &mut *out.outputs {
         rest = argument_again(rest, OUTPUT_KINDS, number_of_pools, argument)?;
     }
-    for slot in &mut out.slots {
+    for slot in &mut *out.slots {
         let (datum, behind) = rest.split_first()?;
         (*slot, rest) = (datum::i32_at(datum, 4), behind);
         if datum[0] != request_kind::POOL_IDENTIFIER || *slot < 0 {
@@ -213,13 +238,13 @@ fn decode_again(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Opti
         }
     }
     let (measure, rest) = rest.split_first()?;
-    out.measure_timing = match datum::i32_at(measure, 4) {
+    *out.measure_timing = match datum::i32_at(measure, 4) {
         0 => false,
         1 => true,
         _ => return None,
     };
     let mut cursor = Cursor::over(datums.len(), rest);
-    out.extras = extras(&mut cursor, features);
+    *out.extras = extras(&mut cursor, features);
     (measure[0] == request_kind::MEASURE_TIMING && cursor.finish().is_ok()).then_some(())
 }
 
@@ -243,17 +268,17 @@ fn argument_again<'a>(
 
 #[cold]
 #[inline(never)]
-fn decode_anew(bytes: &[u8], features: Features, out: &mut SlotRequest) -> Result<(), WireError> {
+fn decode_anew(bytes: &[u8], features: Features, out: &mut Storage<'_>) -> Result<(), WireError> {
     let mut cursor = Cursor::new(bytes)?;
     let information = information(&mut cursor)?;
     let pools = information.number_of_pools;
     let (inputs, outputs) =
         (information.number_of_input_operands, information.number_of_output_operands);
-    let odd_inputs = arguments(&mut cursor, INPUT_KINDS, inputs, pools, &mut out.inputs)?;
-    let odd_outputs = arguments(&mut cursor, OUTPUT_KINDS, outputs, pools, &mut out.outputs)?;
-    slots(&mut cursor, pools, &mut out.slots)?;
-    out.measure_timing = measure_timing(&mut cursor)?;
-    out.extras = extras(&mut cursor, features);
+    let odd_inputs = arguments(&mut cursor, INPUT_KINDS, inputs, pools, out.inputs)?;
+    let odd_outputs = arguments(&mut cursor, OUTPUT_KINDS, outputs, pools, out.outputs)?;
+    slots(&mut cursor, pools, out.slots)?;
+    *out.measure_timing = measure_timing(&mut cursor)?;
+    *out.extras = extras(&mut cursor, features);
     cursor.finish()?;
     // Only a packet that is whole can have values that are wrong, so this comes last.
     if odd_inputs || odd_outputs || out.slots.iter().any(|slot| *slot < 0) {
@@ -349,11 +374,11 @@ fn extras(cursor: &mut Cursor<'_>, features: Features) -> RequestExtras {
 
 /// What a well-formed packet can say that no request may.
 #[cold]
-fn check_values(request: &SlotRequest) -> Result<(), WireError> {
+fn check_values(request: &Storage<'_>) -> Result<(), WireError> {
     if let Some(slot) = request.slots.iter().find(|slot| **slot < 0) {
         return Err(WireError::Slot { slot: *slot });
     }
-    for argument in request.inputs.iter().chain(&request.outputs) {
+    for argument in request.inputs.iter().chain(&*request.outputs) {
         let location = argument.location;
         if argument.has_no_value {
             if location != DataLocation::default() || !argument.dimensions.is_empty() {

@@ -3,11 +3,17 @@
 //! Order: packet information; each output, then its dimensions; timing; then whatever was
 //! negotiated.
 
+mod decoder;
+mod encoder;
+
 use burst_hal::{ErrorStatus, ExecutionResult, OutputShape, Timing};
 
-use crate::cursor::{Cursor, fill_packet, sizes_again};
+use crate::cursor::{Cursor, PacketSlots, PutDatum, fill_packet, sizes_again};
 use crate::datum::{self, DATUM_BYTES, DatumBytes, ResultDatum, result_kind};
 use crate::{Features, ResultExtras, WireError};
+
+pub use decoder::{DecodedResult, ResultDecoder};
+pub use encoder::ResultEncoder;
 
 /// A result about to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -89,37 +95,41 @@ impl<'a> ResultPacket<'a> {
     /// # Errors
     /// As [`ResultPacket::datums`].
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        fill_packet(
-            out,
-            || self.datums(),
-            |mut to| {
-                let information = ResultDatum::PacketInformation {
-                    packet_size: count(to.len())?,
-                    error_status: self.status.code(),
-                    number_of_operands: count(self.shapes.len())?,
-                };
-                to.put(information.words())?;
-                for shape in self.shapes {
-                    let (is_sufficient, sizes) = (shape.is_sufficient, &shape.dimensions[..]);
-                    let number_of_dimensions = count(sizes.len())?;
-                    let operand =
-                        ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
-                    to.put(operand.words())?;
-                    let value = ResultDatum::OperandDimensionValue;
-                    to.put_all(sizes, |size| value(size).words())?;
-                }
-                let Timing { time_on_device_us, time_in_driver_us } = self.timing;
-                let timing = ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us };
-                to.put(timing.words())?;
-                if let Some([on_device_ns, in_driver_ns]) = self.nanos {
-                    to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.words())?;
-                }
-                if let Some(id) = self.id {
-                    to.put(ResultDatum::RequestId(id).words())?;
-                }
-                to.finish()
-            },
-        )
+        fill_packet(out, || self.datums(), |to| self.fill(to))
+    }
+
+    /// Fills slots, as many as there are [datums](ResultPacket::datums).
+    #[inline(always)]
+    fn fill(&self, mut to: PacketSlots<'_>) -> Option<()> {
+        let information = ResultDatum::PacketInformation {
+            packet_size: count(to.len())?,
+            error_status: self.status.code(),
+            number_of_operands: count(self.shapes.len())?,
+        };
+        to.put(information.words())?;
+        for shape in self.shapes {
+            let (is_sufficient, sizes) = (shape.is_sufficient, &shape.dimensions[..]);
+            let number_of_dimensions = count(sizes.len())?;
+            let operand = ResultDatum::OperandInformation { is_sufficient, number_of_dimensions };
+            to.put(operand.words())?;
+            to.put_all(sizes, |size| ResultDatum::OperandDimensionValue(size).words())?;
+        }
+        self.put_end(&mut to)?;
+        to.finish()
+    }
+
+    /// Puts what follows after the shapes.
+    #[inline(always)]
+    fn put_end(&self, to: &mut impl PutDatum) -> Option<()> {
+        let Timing { time_on_device_us, time_in_driver_us } = self.timing;
+        to.put(ResultDatum::ExecutionTiming { time_on_device_us, time_in_driver_us }.words())?;
+        if let Some([on_device_ns, in_driver_ns]) = self.nanos {
+            to.put(ResultDatum::TimingNanos { on_device_ns, in_driver_ns }.words())?;
+        }
+        if let Some(id) = self.id {
+            to.put(ResultDatum::RequestId(id).words())?;
+        }
+        Some(())
     }
 }
 
@@ -192,19 +202,35 @@ fn decode_again(
         shape.is_sufficient = true;
         rest = sizes_again(behind, result_kind::OPERAND_DIMENSION_VALUE, 8, sizes)?;
     }
-    let (timing, rest) = rest.split_first()?;
-    let mut cursor = Cursor::over(datums.len(), rest);
+    let (timing, extras) = read_end(datums.len(), rest, features)?;
+    Some(success(out, timing, extras, measured))
+}
+
+/// What follows after the shapes of a packet of so many datums. `None` where something is wrong.
+#[inline(always)]
+fn read_end(
+    datums: usize,
+    end: &[DatumBytes],
+    features: Features,
+) -> Option<(Timing, ResultExtras)> {
+    let (timing, rest) = end.split_first()?;
+    let mut cursor = Cursor::over(datums, rest);
     let extras = extras(&mut cursor, features);
-    if timing[0] != result_kind::EXECUTION_TIMING || cursor.finish().is_err() {
-        return None;
-    }
-    out.status = ErrorStatus::None;
-    if !measured {
-        out.timing = Timing::UNAVAILABLE;
-        return Some(ResultExtras { id: extras.id, ..ResultExtras::default() });
-    }
-    out.timing = timing_of(timing);
-    Some(extras)
+    let is_whole = timing[0] == result_kind::EXECUTION_TIMING && cursor.finish().is_ok();
+    is_whole.then(|| (timing_of(timing), extras))
+}
+
+/// Makes a result, whose shapes are there, a success; gives what is told of it beyond HAL 1.2.
+#[inline(always)]
+fn success(
+    result: &mut ExecutionResult,
+    timing: Timing,
+    extras: ResultExtras,
+    measured: bool,
+) -> ResultExtras {
+    result.status = ErrorStatus::None;
+    result.timing = if measured { timing } else { Timing::UNAVAILABLE };
+    if measured { extras } else { ResultExtras { id: extras.id, ..ResultExtras::default() } }
 }
 
 #[cold]

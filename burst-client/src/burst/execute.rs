@@ -5,7 +5,8 @@ use std::time::Duration;
 use burst_hal::trace::{Marks, SpanKind};
 use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Pool, Request, RequestPool};
 use burst_wire::{
-    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, WireError, decode_result,
+    DATUM_BYTES, DecodedResult, Features, RequestEncoder, RequestExtras, RequestPacket,
+    ResultDecoder, ResultExtras, WireError,
 };
 use fmq::{Deadline, QueueError};
 
@@ -26,23 +27,26 @@ const RESULT_FIXED: usize = 4;
 /// Storage that is used again for every execution, and what the last one came to.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    pub(crate) result: ExecutionResult,
+    pub(crate) result: DecodedResult,
     pub(crate) driver_time: Option<Duration>,
     pub(crate) fell_back: bool,
     slots: Vec<i32>,
-    request: Vec<u8>,
+    encoder: RequestEncoder,
     packet: Vec<u8>,
+    decoder: ResultDecoder,
 }
 
-impl Default for Scratch {
-    fn default() -> Self {
+impl Scratch {
+    /// For a burst with these additions to HAL 1.2.
+    pub(crate) fn new(features: Features) -> Self {
         Scratch {
-            result: ExecutionResult::of(ErrorStatus::GeneralFailure),
+            result: DecodedResult::default(),
             driver_time: None,
             fell_back: false,
             slots: Vec::new(),
-            request: Vec::new(),
+            encoder: RequestEncoder::new(features),
             packet: Vec::new(),
+            decoder: ResultDecoder::new(features),
         }
     }
 }
@@ -81,7 +85,7 @@ impl Burst {
         patience.check()?;
         let Sent::Yes(number) = self.send(request, options, patience, Holder::Caller)? else {
             let Executed { result, driver_time } = self.fall_back(request, options, patience)?;
-            self.scratch.result = result;
+            self.scratch.result = result.into();
             self.scratch.driver_time = driver_time;
             self.scratch.fell_back = true;
             return Ok(());
@@ -123,7 +127,7 @@ impl Burst {
         if let Sent::DoesNotFit = self.send(request, options, patience, Holder::Ticket)? {
             let done = self.fall_back(request, options, patience)?;
             let entry = self.pipeline.sent(Holder::Ticket, 0);
-            entry.result = done.result;
+            entry.result = done.result.into();
             entry.driver_time = done.driver_time;
             entry.fell_back = true;
             self.pipeline.mark_ready();
@@ -149,7 +153,7 @@ impl Burst {
             self.take_one(deadline.into())?;
         }
         self.collect(number)?;
-        Ok(&self.scratch.result)
+        Ok(self.scratch.result.get())
     }
 
     /// The result of a submitted request, if it is there already. Never waits.
@@ -168,7 +172,7 @@ impl Burst {
             }
         }
         self.collect(number)?;
-        Ok(Some(&self.scratch.result))
+        Ok(Some(self.scratch.result.get()))
     }
 
     /// Requests whose results are still to come.
@@ -210,8 +214,8 @@ impl Burst {
             measure_timing: options.measure_timing,
             extras,
         };
-        packet.encode_into(&mut self.scratch.request)?;
-        if self.scratch.request.len() / DATUM_BYTES > self.requests.capacity() {
+        let packet = self.scratch.encoder.encode(&packet)?;
+        if packet.len() / DATUM_BYTES > self.requests.capacity() {
             return Ok(Sent::DoesNotFit);
         }
         let reserved = RESULT_FIXED + request.outputs.len() * (1 + RANK_ROOM);
@@ -221,6 +225,7 @@ impl Burst {
         }
         marks.skip();
         self.write(patience)?;
+        self.scratch.encoder.sent();
         marks.mark(SpanKind::Publish);
         let entry = self.pipeline.sent(holder, reserved);
         entry.outputs = request.outputs.len();
@@ -234,7 +239,7 @@ impl Burst {
     /// Writes the encoded request, and wakes the service if it sleeps.
     fn write(&mut self, patience: Patience<'_>) -> Result<(), ClientError> {
         loop {
-            match self.requests.write_quiet(&self.scratch.request) {
+            match self.requests.write_quiet(self.scratch.encoder.packet()) {
                 Err(QueueError::Full { .. }) => {}
                 Ok(()) => break,
                 Err(error) => return Err(self.explain(error.into())),
@@ -244,7 +249,7 @@ impl Burst {
                 self.take_one(patience)?;
             } else {
                 // It gives the room of the last request back a moment after its answer.
-                let datums = self.scratch.request.len() / DATUM_BYTES;
+                let datums = self.scratch.encoder.packet().len() / DATUM_BYTES;
                 let requests = &mut self.requests;
                 let waited = at_queue(patience, |until| Ok(requests.wait(datums, until)?));
                 waited.map_err(|error| self.explain(error))?;
@@ -303,8 +308,8 @@ impl Burst {
         let Some(entry) = self.pipeline.next_pending() else {
             return Err(self.explain(NoResult::Flood)); // nothing was asked
         };
-        let (packet, result) = (&self.scratch.packet, &mut entry.result);
-        let decoded = decode_result(packet, self.features, entry.outputs, entry.measured, result);
+        let Scratch { packet, decoder, .. } = &mut self.scratch;
+        let decoded = decoder.decode(packet, entry.outputs, entry.measured, &mut entry.result);
         let extras = match decoded {
             Ok(extras) => extras,
             // The result is a general failure then, as it is for any HAL client.
@@ -313,6 +318,7 @@ impl Burst {
                 ResultExtras::default()
             }
         };
+        let result = entry.result.get();
         // A failure may be too short for its number; a success never is.
         let belongs = match extras.id {
             Some(id) => id == entry.number,

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use burst_hal::{ErrorStatus, ExecutionResult, Pool};
+use burst_hal::Pool;
+use burst_wire::DecodedResult;
 
 use crate::ClientError;
 use crate::connection::RemoteToken;
@@ -48,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) pools: Vec<Pool>,
     /// Its buffers of the driver, which must not be released until then.
     pub(crate) buffers: Vec<Arc<RemoteToken>>,
-    pub(crate) result: ExecutionResult,
+    pub(crate) result: DecodedResult,
     pub(crate) driver_time: Option<Duration>,
     pub(crate) fell_back: bool,
 }
@@ -75,7 +76,7 @@ impl Entry {
             reserved: 0,
             pools: Vec::new(),
             buffers: Vec::new(),
-            result: ExecutionResult::of(ErrorStatus::GeneralFailure),
+            result: DecodedResult::default(),
             driver_time: None,
             fell_back: false,
         }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use burst_wire::{DATUM_BYTES, PIPELINE_DEPTH_MAX, PacketKind, WireError, packet_datums};
+use burst_wire::{DATUM_BYTES, Features, PIPELINE_DEPTH_MAX, PacketKind, WireError, packet_datums};
 use fmq::{Closer, Consumer, Deadline, QueueError, Wait};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -52,22 +52,23 @@ pub(crate) enum Results {
 #[derive(Debug)]
 pub(crate) struct Queue {
     consumer: Consumer,
-    /// Packets say their length; otherwise one is everything there is.
-    framed: bool,
+    /// With pipelining packets say their length; otherwise one is everything there is.
+    features: Features,
 }
 
 impl Queue {
     /// Waits for a packet and copies it out, once, before any of it is looked at.
     fn read(&mut self, packet: &mut Vec<u8>, deadline: Deadline) -> Result<(), NoResult> {
         let mut datums = self.consumer.wait(1, deadline)?;
-        if self.framed {
+        let is_framed = self.features.contains(Features::PIPELINING);
+        if is_framed {
             let mut first = [0; DATUM_BYTES];
             self.consumer.peek(1)?.copy_out(0, &mut first)?;
-            datums =
-                packet_datums(PacketKind::Result, &first, datums).map_err(NoResult::Framing)?;
+            datums = packet_datums(PacketKind::Result, self.features, &first, datums)
+                .map_err(NoResult::Framing)?;
         }
         packet.resize(datums * DATUM_BYTES, 0);
-        if self.framed {
+        if is_framed {
             return Ok(self.consumer.read(packet)?); // wakes the service, which may wait for room
         }
         // Of one request at a time the service finds the queue empty and never waits for room. To look whether it does
@@ -77,8 +78,8 @@ impl Queue {
 }
 
 impl Results {
-    pub(crate) fn new(consumer: Consumer, framed: bool) -> Self {
-        Results::Queue(Queue { consumer, framed })
+    pub(crate) fn new(consumer: Consumer, features: Features) -> Self {
+        Results::Queue(Queue { consumer, features })
     }
 
     /// Waits for the next packet and copies it to `packet`.

@@ -31,6 +31,13 @@ pub trait BurstContexts: std::fmt::Debug + Send + Sync {
     fn takes_buffers(&self) -> bool {
         false
     }
+
+    /// Whether its bursts know packets that say where they differ from the one before: whether it decodes requests with
+    /// [`burst_wire::RequestDecoder`], and asks [`burst_wire::packet_datums`] where they end. By default not: a service with such
+    /// contexts then does not offer [`Features::DIFFERENCES`].
+    fn takes_differences(&self) -> bool {
+        false
+    }
 }
 
 /// One burst that the driver serves. To end it, the service closes both queues, so that a thread that

@@ -16,7 +16,7 @@ use super::end_reason::EndReason;
 /// The packets that lie in a request queue.
 #[derive(Debug)]
 pub(super) struct Framing {
-    is_pipelined: bool,
+    features: Features,
     depth: usize,
     /// Lengths of the packets that were seen and not taken, in datums.
     seen: VecDeque<usize>,
@@ -28,7 +28,7 @@ impl Framing {
     pub(super) fn new(features: Features, depth: u16) -> Self {
         let (is_pipelined, depth) = (features.contains(Features::PIPELINING), usize::from(depth));
         let seen = VecDeque::with_capacity(if is_pipelined { depth + 1 } else { 0 });
-        Framing { is_pipelined, depth, seen, seen_datums: 0 }
+        Framing { features, depth, seen, seen_datums: 0 }
     }
 
     /// How many of the available datums are the next packet.
@@ -41,7 +41,7 @@ impl Framing {
         requests: &mut Consumer,
         available: usize,
     ) -> Result<usize, EndReason> {
-        if !self.is_pipelined {
+        if !self.features.contains(Features::PIPELINING) {
             return Ok(available);
         }
         while self.seen_datums < available {
@@ -73,6 +73,7 @@ impl Framing {
         let mut first = [0; DATUM_BYTES];
         let at = self.seen_datums;
         requests.peek(at + 1)?.copy_out(at * DATUM_BYTES, &mut first)?;
-        packet_datums(PacketKind::Request, &first, available - at).map_err(EndReason::Framing)
+        packet_datums(PacketKind::Request, self.features, &first, available - at)
+            .map_err(EndReason::Framing)
     }
 }

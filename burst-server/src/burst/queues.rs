@@ -84,12 +84,11 @@ impl QueueEnds {
 }
 
 /// Bytes that the server of a burst keeps for each byte of the queue of requests. A packet can fill the queue. It is
-/// copied whole, and each datum becomes what is longer than it: an argument, once among the inputs and once among the
-/// outputs, of the request that was decoded and of the one before, whose storage takes turns; or a pool, its slot,
-/// and the buffer that it is. All of this keeps its room for the next request, and so each may have that of another
-/// packet than the others. A test adds it up.
-const REQUEST_COPIES: u64 = 12;
-/// The same of the queue of results: the packet of the last one, whose room grows by doubling.
+/// copied whole, kept until the next one, which may say only where it differs, and each datum becomes what is longer than
+/// it: an argument, among the inputs or among the outputs; or a pool, its slot, and the buffer that it is. All of this
+/// keeps its room for the next request, and so each may have that of another packet than the others. A test adds it up.
+const REQUEST_COPIES: u64 = 8;
+/// The same of the queue of results: the packet of the last one, and room for as many differences.
 const RESULT_COPIES: u64 = 2;
 
 /// Charges what attaching to these queues, requests first, takes.
@@ -141,8 +140,8 @@ fn descriptor(
 
 #[cfg(test)]
 mod tests {
-    use burst_hal::{DataLocation, HeapMemory, Pool, Request, RequestArgument, RequestPool};
-    use burst_wire::{Features, RequestExtras, RequestPacket, SlotRequest, decode_request};
+    use burst_hal::{DataLocation, HeapMemory, Pool, RequestArgument, RequestPool};
+    use burst_wire::{Features, RequestDecoder, RequestExtras, RequestPacket};
 
     use super::super::memory_cache::MemoryCache;
     use super::*;
@@ -168,18 +167,10 @@ mod tests {
         RequestArgument { has_no_value: false, location, dimensions: vec![1; rank].into() }
     }
 
-    fn of_arguments(arguments: &Vec<RequestArgument>) -> usize {
-        let spilled = arguments.iter().filter(|argument| argument.dimensions.spilled());
-        arguments.capacity() * size_of::<RequestArgument>()
-            + spilled.map(|one| one.dimensions.capacity() * size_of::<u32>()).sum::<usize>()
-    }
-
     /// What a burst's thread keeps of packets, as in [`Worker`](super::super::worker::Worker).
-    #[derive(Default)]
     struct Kept {
         packet: Vec<u8>,
-        decoded: SlotRequest,
-        request: Request,
+        decoder: RequestDecoder,
         kept: Vec<Arc<BufferEntry>>,
         in_use: Vec<i32>,
     }
@@ -189,22 +180,21 @@ mod tests {
             self.packet.reserve_exact(packet.len().saturating_sub(self.packet.len()));
             self.packet.resize(packet.len(), 0);
             self.packet.copy_from_slice(packet);
-            decode_request(&self.packet, Features::NONE, &mut self.decoded).unwrap();
-            std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
-            std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
+            self.decoder.decode(&self.packet).unwrap();
             self.in_use.clear();
-            self.in_use.extend_from_slice(&self.decoded.slots);
-            cache.resolve(&self.decoded.slots, &mut self.request.pools, &mut self.kept).unwrap();
+            self.in_use.extend_from_slice(self.decoder.slots());
+            let (slots, pools) = self.decoder.slots_and_pools();
+            cache.resolve(slots, pools, &mut self.kept).unwrap();
         }
 
         fn bytes(&self) -> usize {
-            let Kept { packet, decoded, request, kept, in_use } = self;
-            let lists = [&decoded.inputs, &decoded.outputs, &request.inputs, &request.outputs];
+            let Kept { packet, decoder, kept, in_use } = self;
+            let pools = decoder.request().pools.capacity();
             packet.capacity()
-                + lists.into_iter().map(of_arguments).sum::<usize>()
-                + (decoded.slots.capacity() + in_use.capacity()) * size_of::<i32>()
-                + request.pools.capacity() * size_of::<RequestPool>()
-                + kept.capacity().max(2 * request.pools.capacity()) * size_of::<Arc<BufferEntry>>()
+                + decoder.kept_bytes()
+                + in_use.capacity() * size_of::<i32>()
+                + pools * size_of::<RequestPool>()
+                + kept.capacity().max(2 * pools) * size_of::<Arc<BufferEntry>>()
         }
     }
 
@@ -228,7 +218,9 @@ mod tests {
             packets.push(packet([&arguments, &[]], &[0]));
         }
         packets.push(packet([&vec![argument(7); (most - 1) / 8], &[]], &[0]));
-        let (mut kept, mut highest) = (Kept::default(), 0);
+        let decoder = RequestDecoder::new(Features::DIFFERENCES);
+        let mut kept = Kept { packet: Vec::new(), decoder, kept: Vec::new(), in_use: Vec::new() };
+        let mut highest = 0;
         for packet in packets.iter().flat_map(|packet| [packet, packet]) {
             kept.take(packet, &cache);
             highest = highest.max(kept.bytes());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burst_hal::trace::{Marks, SpanKind, Tracer, when_on};
-use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, Request, TimePoint, Turn};
+use burst_hal::{ErrorStatus, ExecutionOptions, ExecutionResult, TimePoint, Turn};
 use burst_wire::{
-    DATUM_BYTES, Features, RequestExtras, ResultExtras, ResultPacket, SlotRequest, decode_request,
+    DATUM_BYTES, Features, RequestDecoder, RequestExtras, ResultEncoder, ResultExtras, ResultPacket,
 };
 use fmq::{Consumer, Deadline, Producer, QueueError};
 
@@ -45,10 +45,8 @@ pub(super) struct Worker {
     wakes: WakeCoalescer,
     tracer: Tracer,
     packet: Vec<u8>,
-    /// The packet of the last result: most are as long as the one before.
-    answer: Vec<u8>,
-    decoded: SlotRequest,
-    request: Request,
+    decoder: RequestDecoder,
+    encoder: ResultEncoder,
     /// The buffers that the request names.
     kept: Vec<Arc<BufferEntry>>,
     result: ExecutionResult,
@@ -64,6 +62,7 @@ impl Worker {
         idle: IdleMonitor,
     ) -> Self {
         let BurstParams { features, depth, .. } = params;
+        let encoder = ResultEncoder::new(features, results.capacity());
         Worker {
             tracer: memories.link().tracer(),
             memories,
@@ -78,9 +77,8 @@ impl Worker {
             idle,
             wakes: WakeCoalescer::default(),
             packet: Vec::new(),
-            answer: Vec::new(),
-            decoded: SlotRequest::default(),
-            request: Request::default(),
+            decoder: RequestDecoder::new(features),
+            encoder,
             kept: Vec::new(),
             result: ExecutionResult::of(ErrorStatus::GeneralFailure),
         }
@@ -171,22 +169,21 @@ impl Worker {
         if let Err(status) = prepared {
             self.runner.end();
             self.result.reset(status);
-            let id = self.decoded.extras.id;
+            let id = self.decoder.extras().id;
             return Ok(ResultExtras { id, ..ResultExtras::default() });
         }
-        let options = ExecutionOptions {
-            measure_timing: self.decoded.measure_timing,
-            deadline: self.decoded.extras.deadline,
-            loop_timeout: self.decoded.extras.loop_timeout,
-        };
+        let RequestExtras { deadline, loop_timeout, id } = self.decoder.extras();
+        let measure_timing = self.decoder.measure_timing();
+        let options = ExecutionOptions { measure_timing, deadline, loop_timeout };
         let left = left_until(options.deadline);
         if let Some(refusal) = self.begin(options.deadline, left)? {
             self.result.reset(refusal);
         } else {
-            let Worker { runner, request, decoded, result, counts, .. } = self;
+            let Worker { runner, decoder, result, counts, .. } = self;
+            let (request, slots) = (decoder.request(), decoder.slots());
             counts.executing();
             marks.skip(); // waiting for the turn has its own span
-            if catch_panic(|| runner.run(request, &decoded.slots, &options, result)).is_err() {
+            if catch_panic(|| runner.run(request, slots, &options, result)).is_err() {
                 self.run.end();
                 self.result.reset(ErrorStatus::GeneralFailure);
                 marks.mark(SpanKind::Device);
@@ -198,11 +195,10 @@ impl Worker {
             self.result.status = self.entry.judge(self.result.status, left);
         }
         self.runner.end();
-        self.request.pools.clear(); // unmaps the memory of a slot that was freed meanwhile
-        self.kept.clear(); // and lets a buffer go that was released
-        let (outputs, measure) = (self.request.outputs.len(), self.decoded.measure_timing);
-        let in_driver_ns = finish(&mut self.result, outputs, measure, arrived);
-        Ok(ResultExtras { in_driver_ns, on_device_ns: None, id: self.decoded.extras.id })
+        self.forget_memories();
+        let outputs = self.decoder.request().outputs.len();
+        let in_driver_ns = finish(&mut self.result, outputs, measure_timing, arrived);
+        Ok(ResultExtras { in_driver_ns, on_device_ns: None, id })
     }
 
     /// Takes a run token, or gives the status of a request that does not get one: its deadline is
@@ -224,44 +220,44 @@ impl Worker {
 
     /// Makes a request of the packet: decodes it, resolves its slots, checks it against the model.
     fn prepare_request(&mut self) -> Result<(), ErrorStatus> {
-        self.decoded.extras = RequestExtras::default(); // a malformed packet may set none
-        decode_request(&self.packet, self.features, &mut self.decoded).map_err(|error| {
+        self.decoder.decode(&self.packet).map_err(|error| {
             tracing::debug!(burst = self.memories.number(), %error, "request refused");
             self.counts.malformed();
             error.status()
         })?;
-        // Both sides keep storage for the next request.
-        std::mem::swap(&mut self.request.inputs, &mut self.decoded.inputs);
-        std::mem::swap(&mut self.request.outputs, &mut self.decoded.outputs);
-        let Worker { memories, request, kept, decoded, runner, run, .. } = self;
-        runner.begin(&decoded.slots);
-        memories.resolve_after(&decoded.slots, &mut request.pools, kept, || run.end())?;
-        self.entry.check(&self.request).map_err(|error| {
-            self.request.pools.clear();
-            self.kept.clear();
+        let Worker { memories, kept, decoder, runner, run, .. } = self;
+        runner.begin(decoder.slots());
+        let (slots, pools) = decoder.slots_and_pools();
+        memories.resolve_after(slots, pools, kept, || run.end())?;
+        self.entry.check(self.decoder.request()).map_err(|error| {
+            self.forget_memories();
             tracing::debug!(burst = self.memories.number(), %error, "request refused");
             error.status()
         })
     }
 
+    /// Lets go of what a request uses: unmaps the memory of a slot that was freed meanwhile, and releases a buffer that
+    /// was.
+    fn forget_memories(&mut self) {
+        self.decoder.slots_and_pools().1.clear();
+        self.kept.clear();
+    }
+
     /// Puts the result into its queue; one that does not fit there becomes a failure.
     fn reply(&mut self, extras: ResultExtras, marks: &mut Marks<'_>) -> Result<(), EndReason> {
         let packet = ResultPacket::new(&self.result, extras, self.features);
-        // Before it is encoded: what the burst was charged pays for packets that fit.
-        let fits = packet.datums().is_ok_and(|datums| {
-            usize::try_from(datums).is_ok_and(|datums| datums <= self.results.capacity())
-        });
-        let packet = if fits {
-            packet
-        } else {
-            ResultPacket::failure(ErrorStatus::GeneralFailure, self.features)
-        };
-        packet.encode_into(&mut self.answer)?;
+        // What the burst was charged pays for packets that fit; no more than those are encoded.
+        if self.encoder.encode(&packet).is_err() {
+            let failure = ResultPacket::failure(ErrorStatus::GeneralFailure, self.features);
+            self.encoder.encode(&failure)?;
+        }
         // Before the client has the result: what it finds then is whole.
         marks.mark(SpanKind::EncodeResult);
         marks.whole(SpanKind::Request, self.memories.number());
-        let Worker { results, answer, run, counts, .. } = self;
-        send_packet(results, answer, run, counts)
+        let Worker { results, encoder, run, counts, .. } = self;
+        send_packet(results, encoder.packet(), run, counts)?;
+        encoder.sent();
+        Ok(())
     }
 }
 

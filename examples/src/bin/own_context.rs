@@ -159,7 +159,7 @@ impl Loop {
             let mut first = [0; DATUM_BYTES];
             requests.peek(1)?.copy_out(0, &mut first)?;
             // Nobody knows where the next packet begins: the burst is over.
-            datums = packet_datums(PacketKind::Request, &first, datums)
+            datums = packet_datums(PacketKind::Request, self.setup.features, &first, datums)
                 .map_err(|_| QueueError::PeerDied)?;
         }
         self.packet.resize(datums * DATUM_BYTES, 0);
