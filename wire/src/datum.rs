@@ -240,17 +240,23 @@ pub(crate) fn store(slot: &mut DatumBytes, [first, second, third]: DatumWords) {
     slot[16..].copy_from_slice(&third.to_ne_bytes());
 }
 
-/// Whether one of these datums, whose values stand at `at`, says another size.
+/// Whether one of these datums, whose values stand at `at`, says another value.
 #[inline(always)]
-pub(crate) fn differ(datums: &[DatumBytes], at: usize, sizes: &[u32]) -> bool {
-    let said = |datum| u32_at(datum, at);
-    // Tensors of rank 4 and 2 are what there is most of, and a loop costs more than what it does here.
-    match (datums, sizes) {
+pub(crate) fn differ<T: Copy>(
+    datums: &[DatumBytes],
+    at: usize,
+    values: &[T],
+    word: impl Fn(T) -> u32,
+) -> bool {
+    let differ = |datum, value: &T| u32_at(datum, at) != word(*value);
+    // Tensors of rank 4 and 2 are what there is most of, and one memory; a loop costs more than what it does here.
+    match (datums, values) {
         ([a, b, c, d], [w, x, y, z]) => {
-            said(a) != *w || said(b) != *x || said(c) != *y || said(d) != *z
+            differ(a, w) || differ(b, x) || differ(c, y) || differ(d, z)
         }
-        ([a, b], [w, x]) => said(a) != *w || said(b) != *x,
-        (datums, sizes) => datums.iter().zip(sizes).any(|(datum, size)| said(datum) != *size),
+        ([a, b], [w, x]) => differ(a, w) || differ(b, x),
+        ([a], [w]) => differ(a, w),
+        (datums, values) => datums.iter().zip(values).any(|(datum, value)| differ(datum, value)),
     }
 }
 

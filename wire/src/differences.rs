@@ -54,8 +54,11 @@ impl Sent {
     /// What is to be sent of the packet that was encoded last.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
-        let differences = self.differences.get(..self.count).filter(|datums| !datums.is_empty());
-        differences.unwrap_or(&self.packet).as_flattened()
+        let datums = match self.count {
+            0 => &self.packet,
+            count => self.differences.get(..count).unwrap_or_default(),
+        };
+        datums.as_flattened()
     }
 
     /// Changes the packet before, if the other end has it, to another one by `change`, which gives `None` where that has

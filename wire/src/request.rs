@@ -6,6 +6,7 @@
 mod decoder;
 mod encoder;
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use burst_hal::validate::RequestRules;
@@ -158,9 +159,11 @@ fn put_arguments(
 ) -> Option<()> {
     for argument in arguments {
         let sizes = &argument.dimensions[..];
+        // A field that was stored an instant ago is not there yet for a load of two at once, which the compiler would make.
+        let DataLocation { pool_index, offset, length } = argument.location;
         let operand = OperandDatum {
             has_no_value: argument.has_no_value,
-            location: argument.location,
+            location: DataLocation { pool_index, offset: black_box(offset), length },
             number_of_dimensions: count(sizes.len())?,
         };
         to.put(information(operand).words())?;

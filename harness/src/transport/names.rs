@@ -8,8 +8,10 @@ pub const LINE_FLOOR: &str = "floor-line";
 pub const FUTEX_FLOOR: &str = "floor-futex";
 /// Our queues.
 pub const OURS: &str = "ours";
-/// Our queues with a burst's datums in them.
+/// Our queues with a burst's packets in them, as two ends of ours send them: where they differ from the one before.
 pub const BURST: &str = "ours-whole-burst";
+/// The same with packets of HAL 1.2, as an end that knows no more sends them.
+pub const BURST_OF_HAL_1_2: &str = "ours-whole-burst-1.2";
 /// libfmq's algorithm.
 pub const LIBFMQ: &str = "libfmq-algorithm";
 /// iceoryx2, request and response.

@@ -1,9 +1,8 @@
 //! Requests of one burst, each encoded over the one before.
 
-use burst_hal::RequestArgument;
+use burst_hal::{DataLocation, RequestArgument};
 
 use super::RequestPacket;
-use crate::cursor::PutDatum;
 use crate::datum::{self, InformationDatum, OperandDatum, PacketHead, RequestDatum};
 use crate::differences::{Changes, Sent};
 use crate::{Features, WireError};
@@ -75,8 +74,9 @@ fn change(packet: &mut Changes<'_>, request: &RequestPacket<'_>) -> Option<()> {
     let (information, size) =
         (RequestDatum::OutputOperandInformation, RequestDatum::OutputOperandDimensionValue);
     change_arguments(packet, outputs, information, size)?;
-    for slot in slots {
-        packet.put(RequestDatum::PoolIdentifier(*slot).words())?;
+    let datums = packet.take_all(slots.len())?;
+    if datum::differ(datums, 4, slots, i32::cast_unsigned) {
+        packet.set_all(datums, slots, |slot| RequestDatum::PoolIdentifier(slot).words())?;
     }
     request.put_end(packet)
 }
@@ -96,16 +96,21 @@ fn change_arguments(
         if said.number_of_dimensions as usize != sizes.len() {
             return None;
         }
-        if said.location != argument.location || (datum[4] != 0) != argument.has_no_value {
+        // Each field is loaded by itself, and all are: one that was stored an instant ago is not there yet for a load of two.
+        let DataLocation { pool_index, offset, length } = argument.location;
+        let differs = (said.location.pool_index ^ pool_index)
+            | (said.location.offset ^ offset)
+            | (said.location.length ^ length);
+        if differs != 0 || (datum[4] != 0) != argument.has_no_value {
             let operand = OperandDatum {
                 has_no_value: argument.has_no_value,
-                location: argument.location,
+                location: DataLocation { pool_index, offset, length },
                 number_of_dimensions: said.number_of_dimensions,
             };
             packet.set(datum, information(operand).words())?;
         }
         let datums = packet.take_all(sizes.len())?;
-        if datum::differ(datums, 4, sizes) {
+        if datum::differ(datums, 4, sizes, |size| size) {
             packet.set_all(datums, sizes, |value| size(value).words())?;
         }
     }

@@ -74,7 +74,7 @@ fn change(packet: &mut Changes<'_>, result: &ResultPacket<'_>) -> Option<()> {
             return None;
         }
         let datums = packet.take_all(sizes.len())?;
-        if datum::differ(datums, 8, sizes) {
+        if datum::differ(datums, 8, sizes, |size| size) {
             packet
                 .set_all(datums, sizes, |size| ResultDatum::OperandDimensionValue(size).words())?;
         }
