@@ -1,5 +1,6 @@
 //! Encoding and decoding of a burst's packets: a request of 19 datums (two inputs and two outputs
-//! of an image model), its answer of 8, and the copy of both without a codec beside them.
+//! of an image model), its answer of 8, and the copy of both without a codec beside them; and both by where they differ
+//! from the one before.
 
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 #![allow(clippy::unwrap_used, reason = "a measurement of a call that fails is none")]
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use burst_hal::{DataLocation, ErrorStatus, ExecutionResult, OutputShape, RequestArgument, Timing};
 use burst_wire::{
-    DATUM_BYTES, Features, RequestExtras, RequestPacket, ResultExtras, ResultPacket, SlotRequest,
+    DATUM_BYTES, DecodedResult, Features, RequestDecoder, RequestEncoder, RequestExtras,
+    RequestPacket, ResultDecoder, ResultEncoder, ResultExtras, ResultPacket, SlotRequest,
     WireError, decode_request, decode_result,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -73,14 +75,18 @@ fn request(criterion: &mut Criterion) {
     );
 }
 
-fn answer(criterion: &mut Criterion) {
+fn result() -> ExecutionResult {
     let shape =
         |dimensions: &[u32]| OutputShape { dimensions: dimensions.into(), is_sufficient: true };
-    let result = ExecutionResult {
+    ExecutionResult {
         status: ErrorStatus::None,
         output_shapes: vec![shape(&[1, 1001]), shape(&[1, 10])],
         timing: Timing { time_on_device_us: 1000, time_in_driver_us: 1010 },
-    };
+    }
+}
+
+fn answer(criterion: &mut Criterion) {
+    let result = result();
     let sent = ResultPacket::new(&result, ResultExtras::default(), Features::NONE);
     let mut decoded = ExecutionResult::of(ErrorStatus::None);
     packet(
@@ -95,12 +101,82 @@ fn answer(criterion: &mut Criterion) {
     );
 }
 
+/// A request whose first input lies there, by where it differs from the one before.
+fn place<'e>(
+    encoder: &'e mut RequestEncoder,
+    (inputs, outputs): &mut ([RequestArgument; 2], [RequestArgument; 2]),
+    offset: u32,
+) -> &'e [u8] {
+    inputs[0].location.offset = offset;
+    let (inputs, outputs, slots) = (&*inputs, &*outputs, &[3]);
+    let extras = RequestExtras::default();
+    let sent = RequestPacket { inputs, outputs, slots, measure_timing: true, extras };
+    encoder.encode(black_box(&sent)).unwrap();
+    encoder.sent();
+    encoder.packet()
+}
+
+/// Another place for the first input, each time.
+fn request_by_differences(criterion: &mut Criterion) {
+    let mut arguments = arguments();
+    let mut encoder = RequestEncoder::new(Features::DIFFERENCES);
+    let packets = [0, 64].map(|offset| place(&mut encoder, &mut arguments, offset).to_vec());
+    assert_eq!(packets.each_ref().map(Vec::len), [REQUEST_DATUMS, 2].map(|n| n * DATUM_BYTES));
+    let mut group = criterion.benchmark_group("codec/request_by_differences");
+    let mut offset = 0_u32;
+    group.bench_function("encode", |bencher| {
+        bencher.iter(|| {
+            offset = offset.wrapping_add(64);
+            place(&mut encoder, &mut arguments, offset).len()
+        });
+    });
+    let mut decoder = RequestDecoder::new(Features::DIFFERENCES);
+    decoder.decode(&packets[0]).unwrap();
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| decoder.decode(black_box(&packets[1])).unwrap());
+    });
+    group.finish();
+}
+
+/// A result that took so long on the device, by where it differs from the one before.
+fn took<'e>(encoder: &'e mut ResultEncoder, result: &mut ExecutionResult, us: u64) -> &'e [u8] {
+    result.timing.time_on_device_us = us;
+    let extras = ResultExtras::default();
+    let packet = ResultPacket::new(black_box(result), extras, Features::DIFFERENCES);
+    encoder.encode(&packet).unwrap();
+    encoder.sent();
+    encoder.packet()
+}
+
+/// Another time on the device, each time.
+fn answer_by_differences(criterion: &mut Criterion) {
+    let mut result = result();
+    let mut encoder = ResultEncoder::new(Features::DIFFERENCES, ANSWER_DATUMS);
+    let packets = [1, 2].map(|us| took(&mut encoder, &mut result, us).to_vec());
+    assert_eq!(packets.each_ref().map(Vec::len), [ANSWER_DATUMS, 2].map(|n| n * DATUM_BYTES));
+    let mut group = criterion.benchmark_group("codec/answer_by_differences");
+    let mut us = 2;
+    group.bench_function("encode", |bencher| {
+        bencher.iter(|| {
+            us += 1;
+            took(&mut encoder, &mut result, us).len()
+        });
+    });
+    let mut decoder = ResultDecoder::new(Features::DIFFERENCES);
+    let mut decoded = DecodedResult::default();
+    decoder.decode(&packets[0], 2, true, &mut decoded).unwrap();
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| decoder.decode(black_box(&packets[1]), 2, true, &mut decoded).unwrap());
+    });
+    group.finish();
+}
+
 criterion_group! {
     name = codec;
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(800))
         .sample_size(50);
-    targets = request, answer
+    targets = request, answer, request_by_differences, answer_by_differences
 }
 criterion_main!(codec);

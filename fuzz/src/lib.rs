@@ -48,6 +48,7 @@ pub mod hal_model;
 mod input;
 mod judged;
 mod leaks;
+mod meant;
 pub mod memory_pool;
 mod mutate;
 pub mod queue_descriptor;

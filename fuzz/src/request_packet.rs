@@ -2,16 +2,19 @@
 //!
 //! Looked at: no more records than the packet has datums; storage used again gives the same as
 //! fresh storage; what decodes is encoded to a packet of the same length that decodes to the same.
+//! One after the other, packets say what an independent look finds them to mean, and come back by
+//! differences where those were negotiated.
 
 use std::time::Duration;
 
 use burst_hal::{DataLocation, RequestArgument, TimePoint};
 use burst_wire::{
-    DATUM_BYTES, Features, PacketKind, RequestExtras, RequestPacket, SlotRequest, WireError,
-    decode_request,
+    DATUM_BYTES, Features, PacketKind, RequestDecoder, RequestEncoder, RequestExtras,
+    RequestPacket, SlotRequest, WireError, decode_request,
 };
 
 use crate::frames::packets;
+use crate::meant::Meant;
 use crate::{Input, Script, Seed, seed};
 
 /// The first byte says what was negotiated; the others are the packet, or packets one behind the
@@ -20,7 +23,8 @@ pub fn run(data: &[u8]) -> bool {
     let mut input = Input::new(data);
     let features = Features::from_bits(u64::from(input.u8()));
     let all = packets(PacketKind::Request, input.rest(), features);
-    all.into_iter().filter(|bytes| one_packet(bytes, features)).count() > 0
+    let alone = all.iter().filter(|bytes| one_packet(bytes, features)).count();
+    alone + one_after_the_other(&all, features) > 0
 }
 
 fn one_packet(bytes: &[u8], features: Features) -> bool {
@@ -35,6 +39,50 @@ fn one_packet(bytes: &[u8], features: Features) -> bool {
     assert_eq!(request, fresh);
     check(&request, bytes, features);
     true
+}
+
+/// How many of the packets of one burst decode.
+fn one_after_the_other(packets: &[&[u8]], features: Features) -> usize {
+    let mut decoder = RequestDecoder::new(features);
+    let mut meant = Meant::new(PacketKind::Request, features);
+    let mut again = (RequestEncoder::new(features), RequestDecoder::new(features));
+    let mut decodes = |bytes: &[u8]| {
+        let whole = meant.take(bytes);
+        let mut request = SlotRequest::default();
+        let wanted = whole.clone().and_then(|whole| decode_request(&whole, features, &mut request));
+        let is_decoded = wanted.is_ok();
+        assert_eq!(decoder.decode(bytes), wanted);
+        if is_decoded {
+            assert_eq!(decoded(&decoder), request);
+            check(&request, &whole.unwrap(), features);
+            comes_back(&request, &mut again);
+        }
+        is_decoded
+    };
+    packets.iter().filter(|bytes| decodes(bytes)).count()
+}
+
+/// What a decoder has.
+fn decoded(decoder: &RequestDecoder) -> SlotRequest {
+    SlotRequest {
+        inputs: decoder.request().inputs.clone(),
+        outputs: decoder.request().outputs.clone(),
+        slots: decoder.slots().to_vec(),
+        measure_timing: decoder.measure_timing(),
+        extras: decoder.extras(),
+    }
+}
+
+/// Sends a request of a burst, and looks whether it arrives.
+pub(crate) fn comes_back(
+    request: &SlotRequest,
+    (encoder, decoder): &mut (RequestEncoder, RequestDecoder),
+) {
+    let bytes = encoder.encode(&packet(request)).unwrap();
+    assert!(bytes.len() <= packet(request).bytes().unwrap(), "longer than the whole");
+    assert_eq!(decoder.decode(bytes), Ok(()));
+    encoder.sent();
+    assert_eq!(decoded(decoder), *request);
 }
 
 /// Storage of another request: nothing of it may show.
@@ -132,5 +180,29 @@ pub fn seeds() -> Vec<Seed> {
         two = two.bytes(&bytes);
     }
     seeds.push(seed("two_in_a_pipeline", two));
+    let mut moved = large.clone();
+    moved.inputs[0].location.offset = 128;
+    let mut other = SlotRequest { measure_timing: false, ..moved.clone() };
+    (other.inputs[2].dimensions[0], other.slots[1]) = (8, 4);
+    let of_an_illegal_pool = SlotRequest { inputs: vec![argument(1, &[])], ..small.clone() };
+    seeds.extend([
+        by_differences("differences", &[&large, &moved, &other]),
+        by_differences("the_same_again", &[&small, &small]),
+        by_differences("differences_to_an_illegal_one", &[&of_an_illegal_pool, &small]),
+    ]);
     seeds
+}
+
+/// The packets of one burst, which come by differences where they can, each with a number.
+fn by_differences(name: &str, requests: &[&SlotRequest]) -> Seed {
+    let features = Features::PIPELINING.union(Features::DIFFERENCES);
+    let mut encoder = RequestEncoder::new(features);
+    let mut script = Script::new().bytes(&[features.bits() as u8]);
+    for (request, id) in requests.iter().zip(1..) {
+        let extras = RequestExtras { id: Some(id), ..request.extras };
+        let request = RequestPacket { extras, ..packet(request) };
+        script = script.bytes(encoder.encode(&request).unwrap());
+        encoder.sent();
+    }
+    seed(name, script)
 }

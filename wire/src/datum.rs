@@ -249,13 +249,12 @@ pub(crate) fn differ<T: Copy>(
     word: impl Fn(T) -> u32,
 ) -> bool {
     let differ = |datum, value: &T| u32_at(datum, at) != word(*value);
-    // Tensors of rank 4 and 2 are what there is most of, and one memory; a loop costs more than what it does here.
+    // Tensors of rank 4 and 2 are what there is most of, and a loop costs more than what it does here.
     match (datums, values) {
         ([a, b, c, d], [w, x, y, z]) => {
             differ(a, w) || differ(b, x) || differ(c, y) || differ(d, z)
         }
         ([a, b], [w, x]) => differ(a, w) || differ(b, x),
-        ([a], [w]) => differ(a, w),
         (datums, values) => datums.iter().zip(values).any(|(datum, value)| differ(datum, value)),
     }
 }

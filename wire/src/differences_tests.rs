@@ -128,8 +128,7 @@ fn a_packet_by_differences_ends_where_it_says_where_it_was_negotiated() {
             }
         }
         for said in [0, 10, u32::MAX] {
-            let refused =
-                packet_datums(kind, Features::ALL, &first(as_before, length_at, said), 9);
+            let refused = packet_datums(kind, Features::ALL, &first(as_before, length_at, said), 9);
             assert_eq!(refused, Err(WireError::PacketSize { said, received: 9 }));
         }
         let refused = packet_datums(kind, Features::ALL, &first(other, length_at, 2), 9);

@@ -125,7 +125,7 @@ mod tests {
     fn features_are_named_and_unknown_ones_numbered() {
         assert_eq!(Features::NONE.to_string(), "none");
         let all = Features::ALL.to_string();
-        assert_eq!(all, "TIMING_NANOS, DEADLINES, STATUS_1_3, PIPELINING, TOKENS");
+        assert_eq!(all, "TIMING_NANOS, DEADLINES, STATUS_1_3, PIPELINING, TOKENS, DIFFERENCES");
         let mixed = Features::from_bits(1 << 40 | 1 << 1 | 1 << 63);
         assert_eq!(mixed.to_string(), "DEADLINES, bit 40, bit 63");
     }

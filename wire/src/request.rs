@@ -247,8 +247,12 @@ fn decode_again(bytes: &[u8], features: Features, out: &mut Storage<'_>) -> Opti
         _ => return None,
     };
     let mut cursor = Cursor::over(datums.len(), rest);
-    *out.extras = extras(&mut cursor, features);
-    (measure[0] == request_kind::MEASURE_TIMING && cursor.finish().is_ok()).then_some(())
+    let extras = extras(&mut cursor, features);
+    if measure[0] != request_kind::MEASURE_TIMING || cursor.finish().is_err() {
+        return None;
+    }
+    *out.extras = extras;
+    Some(())
 }
 
 /// An argument, see [`decode_again`]; gives what is left.

@@ -163,12 +163,17 @@ impl RawBurst {
     /// A burst on a prepared model, with both memories pushed.
     pub fn start(socket: OwnedFd, model: &Model, result_datums: usize) -> Self {
         let mut burst = Self::start_without_memories(socket, model, result_datums);
-        for (slot, memory) in [(INPUT_SLOT, &burst.input), (OUTPUT_SLOT, &burst.output)] {
-            let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
-            let call = Call::PushMemory { burst: burst.number, slot, source };
-            assert_eq!(burst.client.call(call, &[memory.as_fd()]), Ok(Answer::Done));
-        }
+        burst.push_both();
         burst
+    }
+
+    /// Pushes both memories.
+    pub fn push_both(&mut self) {
+        for (slot, memory) in [(INPUT_SLOT, &self.input), (OUTPUT_SLOT, &self.output)] {
+            let source = PoolSource::Descriptor { length: POOL_BYTES as u64 };
+            let call = Call::PushMemory { burst: self.number, slot, source };
+            assert_eq!(self.client.call(call, &[memory.as_fd()]), Ok(Answer::Done));
+        }
     }
 
     /// The same, with memories that the service has to ask for.

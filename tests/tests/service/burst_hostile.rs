@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use burst_client::{Client, ClientError, Deadline, StreamOptions};
 use burst_server::{Listener, Service, ServiceOptions, Stop};
 use burst_shm::{Mapping, Memory};
-use burst_wire::DATUM_BYTES;
 use burst_wire::control::{
     self, Call, ClientMessage, List, ModelBody, PoolSource, SynchronousRequest, WaitStyle,
     WireArgument, WirePrepareOptions,
 };
+use burst_wire::{DATUM_BYTES, Features};
 use fmq::{Producer, QueueConfig};
 
 use crate::burst_support::raw::{RawBurst, RawClient, request, wire_descriptor};
@@ -55,7 +55,9 @@ fn mapping_of(fd: std::os::fd::OwnedFd) -> Mapping {
 /// over every one of them, with wake-ups in between, so that the service looks.
 fn attack(path: &std::path::Path, seed: u64) {
     let mut random = Random(seed);
-    let mut burst = RawBurst::start(dial(path), &wide_model(2), 64);
+    let features = Features::DIFFERENCES;
+    let mut burst = RawBurst::start_with_features(dial(path), &wide_model(2), 64, features);
+    burst.push_both();
     let honest = request(2, true);
     assert_eq!(burst.run(&honest, 2).status, burst_hal::ErrorStatus::None, "seed {seed}");
     let memories = [
@@ -83,10 +85,19 @@ fn attack(path: &std::path::Path, seed: u64) {
                 let at = counters[random.below(3)];
                 memory.region(at, 4).unwrap().copy_in(0, &word[..4]).unwrap();
             }
-            // A packet with one byte changed.
+            // A packet with one byte changed, as a whole or by differences.
             _ => {
                 let mut datums = honest.clone();
-                datums[random.below(honest.len())][random.below(DATUM_BYTES)] = word[0];
+                if random.below(2) == 0 {
+                    datums.truncate(1 + random.below(4));
+                    datums[0] = [0; DATUM_BYTES];
+                    (datums[0][0], datums[0][4]) = (0x43, u8::try_from(datums.len()).unwrap());
+                    for (place, datum) in (0..).zip(&mut datums) {
+                        datum[2] = place;
+                    }
+                }
+                let changed = random.below(datums.len());
+                datums[changed][random.below(DATUM_BYTES)] = word[0];
                 // Full or corrupt by now: both are what is wanted.
                 let _ = burst.requests.write(datums.as_flattened());
             }

@@ -15,8 +15,8 @@ use burst_hal::{
 };
 use burst_launch::Launcher;
 use burst_server::{BurstContext, BurstContexts, BurstSetup, GivenUp, Service, ServiceOptions};
-use burst_wire::DATUM_BYTES;
 use burst_wire::control::{Answer, Call, ServerMessage};
+use burst_wire::{DATUM_BYTES, Features};
 use fmq::QueueError;
 
 use crate::burst_support::raw::{RawBurst, RawClient, connect, request};
@@ -88,6 +88,15 @@ fn taciturn(ends: bool, idle_time: Option<Duration>) -> (Shared, Receiver<News>)
 #[track_caller]
 fn expect(news: &Receiver<News>, what: News) {
     assert_eq!(news.recv_timeout(LONG), Ok(what));
+}
+
+#[test]
+fn a_service_offers_differences_where_all_its_contexts_know_them() {
+    let offered = |service: &Shared| service.connect().unwrap().service().features;
+    let (service, _news) = taciturn(false, None);
+    assert_eq!(offered(&service), Features::ALL.without(Features::DIFFERENCES));
+    let plain = Shared::start(Arc::new(FakeDevice::default()), ServiceOptions::default());
+    assert_eq!(offered(&plain), Features::ALL);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod conformance;
 mod contexts;
 mod deadlines;
 mod descriptor_tricks;
+mod differences;
 mod executions;
 mod framework;
 mod framework_deaths;

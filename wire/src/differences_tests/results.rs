@@ -152,7 +152,8 @@ impl Conversation {
     }
 }
 
-/// Takes a result out of its storage, as a caller does who wants to keep it: another one's is there then.
+/// Takes a result out of its storage, as a caller does who wants to keep it: another one's is there
+/// then.
 fn swap(random: &mut Random, storages: &mut [DecodedResult], taken: &mut ExecutionResult) {
     let chosen = random.below(storages.len());
     storages[chosen].swap(taken);
@@ -236,8 +237,7 @@ fn every_result_comes_as_a_whole_where_differences_were_not_negotiated() {
 
 #[test]
 fn a_storage_that_was_swapped_does_not_pass_for_the_shapes_of_the_packet() {
-    let shape =
-        |size| OutputShape { dimensions: [size].as_slice().into(), is_sufficient: true };
+    let shape = |size| OutputShape { dimensions: [size].as_slice().into(), is_sufficient: true };
     let result = |size, time| ExecutionResult {
         output_shapes: vec![shape(size)],
         timing: Timing { time_on_device_us: time, time_in_driver_us: time },

@@ -67,7 +67,7 @@ impl RequestDecoder {
         self.measure_timing
     }
 
-    /// What goes beyond HAL 1.2; of a malformed packet nothing.
+    /// What goes beyond HAL 1.2; of a malformed packet what stands before the place where it is wrong.
     #[must_use]
     #[inline]
     pub fn extras(&self) -> RequestExtras {

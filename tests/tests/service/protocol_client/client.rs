@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::bytes::{Reader, Writer};
 use super::connection::{Connection, PATIENCE, Received};
-use super::packet::{Answer, Argument, Request, datums_of_result, decode};
+use super::packet::{Answer, Argument, Before, Request, datums_of_result, decode};
 use super::queue::{CLOSED, DATUM, NOT_EMPTY, NOT_FULL, Queue};
 
 pub const LIST_DEVICES: u32 = 0;
@@ -35,7 +35,7 @@ pub const INVALID_ARGUMENT: i32 = 4;
 pub const MISSED_DEADLINE_PERSISTENT: i32 = 6;
 pub const RESOURCE_EXHAUSTED_PERSISTENT: i32 = 8;
 
-pub const FEATURES: u64 = 0b1_1111;
+pub const FEATURES: u64 = 0b11_1111;
 pub const PIPELINING: u64 = 0b1000;
 pub const SLEEP: u32 = 3;
 pub const POLL_THEN_SLEEP: u32 = 2;
@@ -206,6 +206,8 @@ pub struct Burst {
     pub requests: Queue,
     pub results: Queue,
     pipelined: bool,
+    /// The request before and the result before.
+    before: [Before; 2],
     pub sleeps: u32,
 }
 
@@ -216,7 +218,8 @@ impl Burst {
         let descriptors = [requests.descriptor(), results.descriptor()];
         let outcome = client.connection.call(CONFIGURE_BURST, configure, &descriptors);
         let pipelined = features & PIPELINING != 0;
-        Burst { number: number(outcome, 6), requests, results, pipelined, sleeps: 0 }
+        let before = Default::default();
+        Burst { number: number(outcome, 6), requests, results, pipelined, before, sleeps: 0 }
     }
 
     pub fn push(&self, slot: i32, source: &Writer) -> Writer {
@@ -236,6 +239,13 @@ impl Burst {
         self.requests.wake(NOT_EMPTY)
     }
 
+    /// Sends a request by where it differs from the one before, which was sent so, too. Gives its datums.
+    pub fn send_differences(&mut self, packet: &[u8]) -> usize {
+        let sent = self.before[0].send(packet);
+        self.send(&sent);
+        sent.len() / DATUM
+    }
+
     /// Sleeps for the next result and takes it; `None` where the service closed the queue.
     pub fn receive(&mut self) -> Option<Answer> {
         let readable = self.results.wait(&mut self.sleeps)?;
@@ -246,7 +256,7 @@ impl Burst {
         };
         let packet = self.results.take(length);
         self.results.wake(NOT_FULL);
-        Some(decode(&packet))
+        Some(decode(&self.before[1].receive(packet)))
     }
 
     pub fn run(&mut self, packet: &[u8]) -> Answer {

@@ -220,7 +220,7 @@ fn it_keeps_several_requests_under_way() {
     let mut client = Client::new(&service.path());
     let mut burst = Burst::new(&mut client, FEATURES, POLL_THEN_SLEEP, 4, 50);
     burst.push_both(&mut client);
-    let mut next = 0_u64;
+    let (mut next, mut sent) = (0_u64, Vec::new());
     for round in 0..50_u8 {
         client.put([f32::from(round), 0.0, 1.0, 1.0]);
         for _ in 0..4 {
@@ -229,7 +229,7 @@ fn it_keeps_several_requests_under_way() {
             one.deadline = (next % 3 == 1).then(|| now() + 60_000_000_000);
             one.loop_timeout = (next % 3 == 2).then_some(1_000_000_000);
             one.number = Some(next);
-            burst.send(&one.encode());
+            sent.push(burst.send_differences(&one.encode()));
             next += 1;
         }
         for number in next - 4..next {
@@ -245,6 +245,8 @@ fn it_keeps_several_requests_under_way() {
         }
         assert_eq!(client.sums(), [f32::from(round) + 1.0, 1.0]);
     }
+
+    assert!(sent.contains(&10) && sent.contains(&4), "some as a whole, some not: {sent:?}");
 
     // A deadline that is past is that request's result.
     let mut late = request([INPUT_SLOT, OUTPUT_SLOT]);

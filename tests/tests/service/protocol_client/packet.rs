@@ -69,6 +69,50 @@ impl Request {
     }
 }
 
+/// The packet before in a queue, as each of its ends keeps it.
+#[derive(Default)]
+pub struct Before(Vec<u8>);
+
+impl Before {
+    /// What a client sends of a request: all of it, or where it differs, where that can be said in less.
+    pub fn send(&mut self, packet: &[u8]) -> Vec<u8> {
+        let before = std::mem::replace(&mut self.0, packet.to_vec());
+        let pairs = packet.chunks(DATUM).zip(before.chunks(DATUM)).enumerate();
+        let differences: Vec<Vec<u8>> = pairs
+            .filter(|(_, (new, old))| new != old)
+            .map(|(place, (new, _))| {
+                let place = Writer::default().u16(u16::try_from(place).expect("few"));
+                [&new[..2], &place.0, &new[4..]].concat()
+            })
+            .collect();
+        let sent = datum(0x43, 4, Writer::default().u32(count(&differences) + 1));
+        let sent = [sent, differences.concat()].concat();
+        let can_be_said = packet.len() == before.len() && packet[..DATUM] == before[..DATUM];
+        if can_be_said && sent.len() < packet.len() { sent } else { packet.to_vec() }
+    }
+
+    /// The result that a service means by what it sent.
+    pub fn receive(&mut self, sent: Vec<u8>) -> Vec<u8> {
+        if sent[0] != 0x42 {
+            self.0.clone_from(&sent);
+            return sent;
+        }
+        let mut differences = sent.chunks(DATUM);
+        let first = differences.next().expect("that it is as before");
+        assert_eq!(datums_of_result(first) * DATUM, sent.len());
+        let mut last = 0;
+        for difference in differences {
+            let place = usize::from(Reader(&difference[2..]).u16());
+            assert!(place > last, "places ascend");
+            let datum = &mut self.0[place * DATUM..][..DATUM];
+            datum.copy_from_slice(difference);
+            datum[2..4].fill(0);
+            last = place;
+        }
+        self.0.clone()
+    }
+}
+
 /// What came of an execution.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
