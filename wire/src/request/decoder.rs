@@ -135,9 +135,15 @@ impl RequestDecoder {
         let pools = slots.len();
         let mut at = 1; // behind the packet information
         for argument in &mut request.inputs {
+            if differences.is_empty() {
+                return Some(());
+            }
             change_argument(&mut differences, &mut at, argument, INPUT_KINDS, pools)?;
         }
         for argument in &mut request.outputs {
+            if differences.is_empty() {
+                return Some(());
+            }
             change_argument(&mut differences, &mut at, argument, OUTPUT_KINDS, pools)?;
         }
         while let Some((difference, rest)) = differences.split_first() {
