@@ -1,7 +1,7 @@
 //! Packets that say where they differ from the one before in the same queue, and nothing else.
 //!
 //! ```text
-//! as before   how many datums follow, and this one
+//! as before   how many datums there are, this one included
 //! difference  a datum of the packet that is meant; its bytes 2 and 3 say its place there
 //! ...         in the order of their places
 //! ```
@@ -63,8 +63,8 @@ impl Sent {
         datums.as_flattened()
     }
 
-    /// Changes the packet before, if the other end has it, to another one by `change`, which gives `None` where that has
-    /// another form. Otherwise [`encode_whole`](Sent::encode_whole) has to do it; neither packet is kept until then.
+    /// Changes the packet before, if the other end has it, to the next one by `change`, which gives `None` where that has
+    /// another form. After a `None` what is kept is neither packet, and [`encode_whole`](Sent::encode_whole) has to follow.
     #[inline(always)]
     pub(crate) fn change(
         &mut self,
@@ -192,8 +192,8 @@ fn note(difference: &mut DatumBytes, place: usize, words: DatumWords) -> Option<
     Some(())
 }
 
-/// Changes datums, the first of which has this place, and gives how many were others before. Apart and with nothing borrowed
-/// of [`Changes`], which stay in registers that way.
+/// Changes datums, the first of which has this place, and gives how many were others before. It is apart, and is not handed
+/// [`Changes`] themselves, so that the compiler keeps those in registers while it goes through a packet.
 #[cold]
 #[inline(never)]
 fn note_all<T: Copy>(
