@@ -73,6 +73,12 @@ impl PacketHead {
         length_at: 8,
     };
 
+    /// Whether a packet comes as differences.
+    #[inline(always)]
+    pub(crate) fn begins_differences(self, packet: &[u8]) -> bool {
+        packet.first() == Some(&self.as_before)
+    }
+
     /// The first datum of differences.
     #[inline(always)]
     pub(crate) fn as_before(self, datums: u32) -> DatumWords {

@@ -12,9 +12,9 @@
 
 use std::hint::black_box;
 
-use crate::WireError;
 use crate::cursor::{PacketSlots, PutDatum};
 use crate::datum::{DATUM_BYTES, DatumBytes, DatumWords, PacketHead, store, u32_at, words_of};
+use crate::{Features, WireError};
 
 /// Datums of the longest packet whose differences can be said: a place has two bytes.
 const DATUMS_MAX: usize = u16::MAX as usize + 1;
@@ -34,8 +34,10 @@ fn place_word([low, high]: [u8; 2]) -> u64 {
 }
 
 /// What the writing end of a queue keeps of packets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sent {
+    /// Whether the other end knows differences.
+    by_differences: bool,
     /// The packet that was encoded last, as a whole.
     packet: Vec<DatumBytes>,
     /// Where it differs from the one before, behind the datum that says so: room for as many datums as the packet has.
@@ -47,6 +49,13 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// Of a burst with these additions to HAL 1.2.
+    pub(crate) fn new(features: Features) -> Self {
+        let by_differences = features.contains(Features::DIFFERENCES);
+        let (packet, differences) = (Vec::new(), Vec::new());
+        Sent { by_differences, packet, differences, count: 0, is_sent: false }
+    }
+
     /// Notes that the packet that was encoded last is in the queue.
     #[inline(always)]
     pub(crate) fn sent(&mut self) {
@@ -87,12 +96,11 @@ impl Sent {
     }
 
     /// Encodes a packet as a whole, which `fill` puts. Most are as long as the one before, so that is tried first;
-    /// `datums` is asked where it does not do. Makes room for the `differences` of the next one, if there are going to be any.
+    /// `datums` is asked where it does not do. Makes room for the differences of the next one, if there can be any.
     #[inline(never)]
     pub(crate) fn encode_whole(
         &mut self,
         datums: impl FnOnce() -> Result<u32, WireError>,
-        differences: bool,
         fill: impl Fn(PacketSlots<'_>) -> Option<()>,
     ) -> Result<(), WireError> {
         (self.count, self.is_sent) = (0, false);
@@ -103,7 +111,8 @@ impl Sent {
         let too_long = || WireError::TooLong { datums: u64::from(datums) };
         let len = usize::try_from(datums).map_err(|_| too_long())?;
         resize(&mut self.packet, len);
-        resize(&mut self.differences, if differences && len <= DATUMS_MAX { len } else { 0 });
+        let room = if self.by_differences && len <= DATUMS_MAX { len } else { 0 };
+        resize(&mut self.differences, room);
         fill(PacketSlots::new(&mut self.packet)).ok_or_else(too_long)
     }
 }
@@ -115,7 +124,7 @@ fn resize(datums: &mut Vec<DatumBytes>, len: usize) {
 }
 
 /// A packet that is being changed to another one of the same form, from its first datum to its last. `None` where there
-/// are too few datums, or where the differences would take as many.
+/// are too few datums, or where what is to be sent would be longer than the packet.
 pub(crate) struct Changes<'a> {
     len: usize,
     /// Those behind the ones that were taken.
@@ -239,12 +248,6 @@ impl Before {
             self.0.reserve_exact(datums.len()); // as it is paid for
             self.0.extend_from_slice(datums);
         }
-    }
-
-    /// Whether a packet comes as differences.
-    #[inline(always)]
-    pub(crate) fn is_meant_by(packet: &[u8], head: PacketHead) -> bool {
-        packet.first() == Some(&head.as_before)
     }
 
     /// Changes it by the differences in `packet`, and gives those. After an error there is no packet before.

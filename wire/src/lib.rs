@@ -5,7 +5,8 @@
 //! those of HAL 1.2; the messages of the control socket ([`control`]); the framing of that
 //! socket with its descriptors ([`socket`]); and spans, where a client lends memory for them ([`trace`]).
 //!
-//! Everything here is a function from bytes to values or back. No thread, no mapping, no clock.
+//! Everything here is a function from bytes to values or back; the encoders and decoders of a burst ([`RequestEncoder`]
+//! and its like) keep the packet before, too. No thread, no mapping, no clock.
 //! Every byte is written down in `docs/PROTOCOL.md`.
 //!
 //! A request as datums, and back:

@@ -95,11 +95,11 @@ impl RequestDecoder {
     #[inline]
     pub fn decode(&mut self, packet: &[u8]) -> Result<(), WireError> {
         if !self.features.contains(Features::DIFFERENCES) {
-            return self.decode_alone(packet);
+            return self.decode_whole(packet);
         }
-        if !Before::is_meant_by(packet, PacketHead::REQUEST) {
+        if !PacketHead::REQUEST.begins_differences(packet) {
             self.before.put(packet);
-            return self.decode_alone(packet);
+            return self.decode_whole(packet);
         }
         let differences = self.before.change(packet, PacketHead::REQUEST);
         let is_decoded = std::mem::take(&mut self.is_decoded);
@@ -109,12 +109,12 @@ impl RequestDecoder {
             return Ok(());
         }
         let before = std::mem::take(&mut self.before);
-        let decoded = self.decode_alone(before.datums().as_flattened());
+        let decoded = self.decode_whole(before.datums().as_flattened());
         self.before = before;
         decoded
     }
 
-    fn decode_alone(&mut self, packet: &[u8]) -> Result<(), WireError> {
+    fn decode_whole(&mut self, packet: &[u8]) -> Result<(), WireError> {
         self.extras = RequestExtras::default(); // a malformed packet may set none
         let decoded = decode(packet, self.features, &mut self.storage());
         self.is_decoded = decoded.is_ok();

@@ -11,7 +11,6 @@ use crate::{Features, WireError};
 /// [`DIFFERENCES`](Features::DIFFERENCES) was negotiated by where they differ from the one before.
 #[derive(Debug)]
 pub struct RequestEncoder {
-    by_differences: bool,
     sent: Sent,
 }
 
@@ -19,8 +18,7 @@ impl RequestEncoder {
     /// For a burst with these additions to HAL 1.2.
     #[must_use]
     pub fn new(features: Features) -> Self {
-        let by_differences = features.contains(Features::DIFFERENCES);
-        RequestEncoder { by_differences, sent: Sent::default() }
+        RequestEncoder { sent: Sent::new(features) }
     }
 
     /// The bytes to send for a request. Where they were written into the queue, [`sent`](RequestEncoder::sent) has to
@@ -31,12 +29,7 @@ impl RequestEncoder {
     #[inline]
     pub fn encode(&mut self, request: &RequestPacket<'_>) -> Result<&[u8], WireError> {
         if self.sent.change(PacketHead::REQUEST, |packet| change(packet, request)).is_none() {
-            let differences = self.by_differences;
-            self.sent.encode_whole(
-                || request.datums(),
-                differences,
-                |slots| request.fill(slots),
-            )?;
+            self.sent.encode_whole(|| request.datums(), |slots| request.fill(slots))?;
         }
         Ok(self.sent.bytes())
     }
@@ -51,9 +44,7 @@ impl RequestEncoder {
     /// The request that was encoded last is in the queue.
     #[inline]
     pub fn sent(&mut self) {
-        if self.by_differences {
-            self.sent.sent();
-        }
+        self.sent.sent();
     }
 }
 

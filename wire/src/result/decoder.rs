@@ -87,7 +87,7 @@ impl ResultDecoder {
         if !self.features.contains(Features::DIFFERENCES) {
             return decode_result(packet, self.features, outputs, measured, &mut out.result);
         }
-        if !Before::is_meant_by(packet, PacketHead::RESULT) {
+        if !PacketHead::RESULT.begins_differences(packet) {
             self.before.put(packet);
             self.shapes = 0;
             return self.decode_whole(packet, outputs, measured, out);

@@ -9,7 +9,6 @@ use crate::{Features, WireError};
 /// [`DIFFERENCES`](Features::DIFFERENCES) was negotiated by where they differ from the one before.
 #[derive(Debug)]
 pub struct ResultEncoder {
-    by_differences: bool,
     longest: usize,
     sent: Sent,
 }
@@ -18,8 +17,7 @@ impl ResultEncoder {
     /// For a burst with these additions to HAL 1.2, whose results may have `longest` datums.
     #[must_use]
     pub fn new(features: Features, longest: usize) -> Self {
-        let by_differences = features.contains(Features::DIFFERENCES);
-        ResultEncoder { by_differences, longest, sent: Sent::default() }
+        ResultEncoder { longest, sent: Sent::new(features) }
     }
 
     /// The bytes to send for a result. Where they were written into the queue, [`sent`](ResultEncoder::sent) has to be
@@ -36,7 +34,7 @@ impl ResultEncoder {
                 let fits = usize::try_from(datums).is_ok_and(|datums| datums <= longest);
                 fits.then_some(datums).ok_or(WireError::TooLong { datums: u64::from(datums) })
             };
-            self.sent.encode_whole(datums, self.by_differences, |slots| result.fill(slots))?;
+            self.sent.encode_whole(datums, |slots| result.fill(slots))?;
         }
         Ok(self.sent.bytes())
     }
@@ -51,9 +49,7 @@ impl ResultEncoder {
     /// The result that was encoded last is in the queue.
     #[inline]
     pub fn sent(&mut self) {
-        if self.by_differences {
-            self.sent.sent();
-        }
+        self.sent.sent();
     }
 }
 
