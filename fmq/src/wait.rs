@@ -12,6 +12,7 @@ use crate::line::Line;
 use crate::machine::{self, SpinSlot};
 use crate::yield_policy::{self, YieldBackoff};
 
+mod first_looks;
 mod sleeper;
 
 pub use sleeper::Sleeper;
@@ -271,40 +272,6 @@ impl Waiter {
         }
         let timed = self.line.is_timed();
         self.wait_on(condition, sleeper, timed)
-    }
-
-    /// In a busy conversation, looks for the answer as long as it takes there, with nothing between two batches of looks but a
-    /// read of the clock. Whatever else was done there would make the answer late. `None` elsewhere, and where there is no answer
-    /// or an error, which [`wait`](Self::wait) finds again.
-    ///
-    /// Always inlined: see [`Consumer::wait`](crate::Consumer::wait).
-    #[inline(always)]
-    pub fn first_looks(&mut self, condition: &mut impl WaitCondition) -> Option<usize> {
-        let far = self.line.is_far();
-        if !self.is_busy || (far && !condition.looks_first_at_far_lines()) {
-            return None;
-        }
-        if !self.line.counts_untimed() {
-            return None;
-        }
-        let looks = condition.looks_between_clocks();
-        let (mut start, mut now) = (0, 0);
-        for batch in 0..FREE_BATCHES {
-            let moved = match far {
-                true => moved_in_far_batch(condition, &self.line),
-                false => condition.moves_within(looks),
-            };
-            if moved && let Ok(Some(answer)) = condition.poll() {
-                self.learn(now - start);
-                return Some(answer);
-            }
-            now = clock::now_ns();
-            if batch == 0 {
-                start = now;
-            }
-        }
-        self.is_busy = false;
-        None
     }
 
     /// Whether the CPU of the other end is far from this one, as far as looks have told.
