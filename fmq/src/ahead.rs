@@ -46,6 +46,25 @@ static WAY: LazyLock<Way> = LazyLock::new(|| match burst_shm::is_zen4() {
     false => Way::Early,
 });
 
+/// Whom a writer writes for, as far as it makes a difference. Only a writer that can give lines away looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A reader on the other half of this core, whose caches are the same: nothing has to be fetched or given away.
+    Beside,
+    /// A reader on a far CPU that takes each message before the next one comes.
+    FarInConversation,
+    /// Any other, or nobody knows.
+    Any,
+}
+
+impl Audience {
+    /// Whether a message is stored in few, wide pieces. Halves of a core share what holds stores until they are in the cache, too.
+    #[inline(always)]
+    pub(crate) fn wants_wide_stores(self) -> bool {
+        self == Audience::Beside
+    }
+}
+
 impl Way {
     pub(crate) fn of_this_cpu() -> Way {
         *WAY
@@ -84,27 +103,26 @@ impl Way {
 
     /// What the writer's CPU does about a message (its place and length) when it has been published: brings the place of a next one
     /// like it, at `next`, into its caches. Its lines lie in the reader's since that read there, and a store that has to get them
-    /// from it makes the next message late. `given_away` is the counter where message and counter are to be given to a reader on a
-    /// far CPU.
+    /// from it makes the next message late. Or gives the message and its counter away.
     #[inline]
     pub(crate) fn after_publishing(
         self,
         ring: &Region<'_>,
         (at, len): (u64, u64),
         next: u64,
-        given_away: Option<&Shared<AtomicU64>>,
+        (audience, counter): (Audience, &Shared<AtomicU64>),
     ) {
-        if let Way::LookAhead(_) = self {
+        if matches!(self, Way::LookAhead(_)) || audience == Audience::Beside {
             return;
         }
         let (next, bytes) = before_end(ring, next, len);
-        match given_away {
-            Some(counter) if len <= MAX_FETCHED_BYTES => {
+        match audience {
+            Audience::FarInConversation if len <= MAX_FETCHED_BYTES => {
                 let (at, bytes) = before_end(ring, at, len);
                 ring.give_away(at, bytes);
                 counter.give_away();
             }
-            None if len <= MAX_SHARED_BYTES => ring.prefetch(next, bytes),
+            Audience::Any if len <= MAX_SHARED_BYTES => ring.prefetch(next, bytes),
             _ => {}
         }
         if FETCHED_TO_WRITE.contains(&len) {
@@ -121,11 +139,13 @@ impl Way {
         ring: &Region<'_>,
         position: u64,
         len: u64,
-        given_away: bool,
+        audience: Audience,
     ) {
         let is_taken = match self {
             Way::LookAhead(_) => TAKEN_BYTES.contains(&len),
-            Way::GiveAway => given_away && FETCHED_TO_WRITE.contains(&len),
+            Way::GiveAway => {
+                audience == Audience::FarInConversation && FETCHED_TO_WRITE.contains(&len)
+            }
             Way::Early => false,
         };
         if is_taken {

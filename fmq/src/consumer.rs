@@ -360,7 +360,7 @@ impl WaitCondition for Items<'_> {
     }
 
     #[inline]
-    fn looks_first_at_far_lines(&self) -> bool {
+    fn looks_singly(&self) -> bool {
         self.way.gives_lines_away()
     }
 

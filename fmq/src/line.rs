@@ -14,18 +14,22 @@ use crate::clock;
 /// CPUs are far from each other where a look takes longer than so many clock reads, of which there is one between any
 /// two looks anyway. Near ones need no longer pause.
 const CLOCKS_PER_FAR_LOOK: u32 = 2;
+/// Two CPUs are halves of one core, with the same caches, where this many looks take no longer than a clock read. A line from another
+/// core's cache takes longer on every processor that was measured.
+const LOOKS_BESIDE_PER_CLOCK: u32 = 2;
 /// The other end has a far line for half of what a look takes before the next look (measured: a third more makes no
 /// difference, twice as long costs up to three quarters of what it saves).
 const GAPS_PER_LOOK: u32 = 2;
 /// The most hints to wait between two looks, whatever was measured.
 const PAUSES_MAX: u32 = 64;
 /// Looks that are timed at first, before anything is decided on them.
-const FIRST_LOOKS: u32 = 16;
+const FIRST_LOOKS: usize = 16;
 /// After those, one wait of so many has its looks timed: less than one in a hundred, so that no percentile
-/// that anybody gives shows what timing costs.
-const TIMED_EVERY: u32 = 256;
-/// By which part of itself the estimate follows a look that took longer or less long: it settles at their median, and an interrupt counts no
-/// more than any other.
+/// that anybody gives shows what timing costs. A prime number, as a ring holds mostly a power of two of messages: a writer that
+/// looked once in 256 of them would do so at the same place of the ring each time, for ever at the one where it has just looked for room.
+const TIMED_EVERY: u32 = 251;
+/// The estimate begins as their median. By this part of itself it follows each later look that took longer or less long: it settles at
+/// the median of those, and an interrupt counts no more than any other.
 const FOLLOW: u32 = 16;
 /// No line takes longer, in nanoseconds: a look that does was interrupted.
 const LOOK_MAX_NS: u64 = 1_000;
@@ -33,21 +37,31 @@ const LOOK_MAX_NS: u64 = 1_000;
 /// What looks of one waiter take.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// Median of the looks that found news, without the clock's own time; zero while there was none.
+    /// Median of the looks that found news, without the clock's own time.
     look_ns: u32,
-    /// Such looks so far, up to those that it takes to decide.
-    looks: u32,
+    /// What the first looks took.
+    first: [u32; FIRST_LOOKS],
+    /// How many of them there were so far.
+    looks: usize,
     /// Waits until the next whose looks are timed.
     until_timed: u32,
     /// Hints to the processor, that this thread waits, between two looks; none where the CPUs are near, or nobody knows.
     pauses: u32,
+    /// Whether the CPUs are halves of one core; not while nobody knows.
+    beside: bool,
 }
 
 impl Line {
     /// Looks were timed, and took little.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn of_near_cpu() -> Line {
-        Line { look_ns: 1, looks: FIRST_LOOKS, until_timed: TIMED_EVERY - 1, pauses: 0 }
+        Line { look_ns: 1, looks: FIRST_LOOKS, until_timed: TIMED_EVERY - 1, ..Line::default() }
+    }
+
+    /// Looks were timed, and took next to nothing.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn of_cpu_beside() -> Line {
+        Line { beside: true, ..Line::of_near_cpu() }
     }
 
     /// Looks were timed, and took as long as they do between far CPUs.
@@ -84,6 +98,12 @@ impl Line {
         self.pauses > 0
     }
 
+    /// Whether the CPU of the other end is the other half of this one's core.
+    #[inline]
+    pub(crate) fn is_beside(&self) -> bool {
+        self.beside
+    }
+
     /// Leaves the line alone for a while after a look that found nothing.
     #[inline]
     pub(crate) fn leave_alone(&self) {
@@ -107,19 +127,26 @@ impl Line {
     fn learn(&mut self, took_ns: u64, costs: Costs) {
         let Ok(took) = u32::try_from(took_ns.min(LOOK_MAX_NS)) else { return };
         let took = took.saturating_sub(costs.clock_ns);
-        let step = (self.look_ns / FOLLOW).max(1);
-        self.look_ns = match (self.look_ns, took.cmp(&self.look_ns)) {
-            (0, _) => took,
-            (estimate, Ordering::Greater) => estimate + step,
-            (estimate, Ordering::Less) => estimate.saturating_sub(step),
-            (estimate, Ordering::Equal) => estimate,
-        };
-        self.looks = self.looks.saturating_add(1).min(FIRST_LOOKS);
-        if self.looks == FIRST_LOOKS {
-            let far = self.look_ns > CLOCKS_PER_FAR_LOOK.saturating_mul(costs.clock_ns);
-            let pauses = self.look_ns.div_ceil(GAPS_PER_LOOK.saturating_mul(costs.pause_ns));
-            self.pauses = if far { pauses.clamp(1, PAUSES_MAX) } else { 0 };
+        if let Some(first) = self.first.get_mut(self.looks) {
+            *first = took;
+            self.looks += 1;
+            if self.looks < FIRST_LOOKS {
+                return;
+            }
+            self.first.sort_unstable();
+            self.look_ns = self.first[FIRST_LOOKS / 2];
+        } else {
+            let step = (self.look_ns / FOLLOW).max(1);
+            self.look_ns = match took.cmp(&self.look_ns) {
+                Ordering::Greater => self.look_ns + step,
+                Ordering::Less => self.look_ns.saturating_sub(step),
+                Ordering::Equal => self.look_ns,
+            };
         }
+        let far = self.look_ns > CLOCKS_PER_FAR_LOOK.saturating_mul(costs.clock_ns);
+        let pauses = self.look_ns.div_ceil(GAPS_PER_LOOK.saturating_mul(costs.pause_ns));
+        self.pauses = if far { pauses.clamp(1, PAUSES_MAX) } else { 0 };
+        self.beside = self.look_ns.saturating_mul(LOOKS_BESIDE_PER_CLOCK) <= costs.clock_ns;
     }
 }
 
@@ -200,6 +227,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_takes_next_to_nothing_is_in_the_caches_of_the_own_core() {
+        assert!(!learned([5; 15]).is_beside(), "too few to decide on");
+        // A look and the clock's own time.
+        assert!(learned([20; 16]).is_beside() && learned([30; 100]).is_beside());
+        assert!(!learned([31; 100]).is_beside() && !learned([60; 100]).is_beside());
+        let mut line = learned([22; 16]);
+        (0..100).for_each(|_| line.learn(50, COSTS));
+        assert!(!line.is_beside(), "the peer moved to another core: {line:?}");
+    }
+
+    #[test]
+    fn a_first_look_that_was_interrupted_counts_no_more_than_the_others() {
+        let interrupted = [1_000_000, 1_000_000, 20].into_iter().chain([22; 13]);
+        assert!(learned(interrupted).is_beside());
+        let mut line = learned([20; 16]);
+        assert_eq!(line.look_ns, 0, "no longer than the clock itself");
+        line.learn(1_000_000, COSTS);
+        assert!(line.is_beside() && !line.is_far(), "{line:?}");
+    }
+
+    #[test]
     fn every_wait_is_timed_at_first_and_later_one_in_a_few_hundred() {
         let mut line = Line::default();
         for _ in 0..FIRST_LOOKS {
@@ -209,6 +257,15 @@ mod tests {
         assert!(line.is_timed());
         let timed = (0..10 * TIMED_EVERY).filter(|_| line.is_timed()).count();
         assert_eq!(timed, 10);
+    }
+
+    #[test]
+    fn who_sends_a_power_of_two_of_messages_per_ring_looks_at_every_place_of_it() {
+        let mut line = learned([20; 16]);
+        let per_ring = 64;
+        let places: std::collections::BTreeSet<u32> =
+            (0..per_ring * TIMED_EVERY).filter(|_| line.is_timed()).map(|n| n % per_ring).collect();
+        assert_eq!(places, (0..per_ring).collect());
     }
 
     #[test]

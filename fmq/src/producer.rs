@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burst_shm::Memory;
 
-use crate::ahead::Way;
+use crate::ahead::{Audience, Way};
 use crate::clock::Deadline;
 use crate::closer::Closer;
 use crate::descriptor::{Descriptor, SYNCHRONIZED};
@@ -159,9 +159,9 @@ impl Producer {
             return false;
         }
         let ring = self.parts.ring.region();
-        let given_away = gives_away(&self.side, self.way, &self.waiter);
-        self.way.take_to_write(&ring, position, len, given_away);
-        if !copy_piece_in(&ring, position, items) {
+        let audience = audience(&self.side, self.way, &self.waiter);
+        self.way.take_to_write(&ring, position, len, audience);
+        if !copy_piece_in(&ring, position, items, audience.wants_wide_stores()) {
             return false;
         }
         publish(&mut self.side, &self.parts, (self.way, &mut self.waiter), len);
@@ -176,8 +176,8 @@ impl Producer {
         }
         self.side.claim(&self.parts.read, len)?;
         let ring = self.parts.ring.region();
-        let given_away = gives_away(&self.side, self.way, &self.waiter);
-        self.way.take_to_write(&ring, self.side.position(), len, given_away);
+        let audience = audience(&self.side, self.way, &self.waiter);
+        self.way.take_to_write(&ring, self.side.position(), len, audience);
         copy_in(&ring, self.side.position(), items)?;
         publish(&mut self.side, &self.parts, (self.way, &mut self.waiter), len);
         Ok(())
@@ -288,18 +288,31 @@ impl Producer {
 fn publish(side: &mut WriteSide, parts: &Parts, (way, waiter): (Way, &mut Waiter), written: u64) {
     let at = side.position();
     side.publish(&parts.write, written);
-    let given_away = gives_away(side, way, waiter).then_some(&parts.write);
-    way.after_publishing(&parts.ring.region(), (at, written), side.position(), given_away);
+    let audience = audience(side, way, waiter);
+    way.after_publishing(
+        &parts.ring.region(),
+        (at, written),
+        side.position(),
+        (audience, &parts.write),
+    );
     if way.gives_lines_away() {
         waiter.look_in_passing(|| side.hears_of_reader(&parts.read, written));
     }
 }
 
-/// Whether the reader is better served with lines that this CPU has handed to the cache that both share. In a stream that would take
-/// from the writer what it is about to write to.
+/// Whom a writer writes for. Lines are given away in a conversation only: in a stream that would take from the writer what it is
+/// about to write to.
 #[inline(always)]
-fn gives_away(side: &WriteSide, way: Way, waiter: &Waiter) -> bool {
-    way.gives_lines_away() && waiter.is_far() && side.is_conversation()
+fn audience(side: &WriteSide, way: Way, waiter: &Waiter) -> Audience {
+    if !way.gives_lines_away() {
+        Audience::Any
+    } else if waiter.is_beside() {
+        Audience::Beside
+    } else if waiter.is_far() && side.is_conversation() {
+        Audience::FarInConversation
+    } else {
+        Audience::Any
+    }
 }
 
 /// The condition of a writer: so many bytes are free.

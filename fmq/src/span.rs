@@ -59,11 +59,14 @@ impl Span {
     }
 }
 
-/// Copies `bytes` to `position` if they end before the ring does. Otherwise nothing is copied.
+/// Copies `bytes` to `position` if they end before the ring does, `wide` or word by word. Otherwise nothing is copied.
 #[inline(always)]
-pub(crate) fn copy_piece_in(ring: &Region<'_>, position: u64, bytes: &[u8]) -> bool {
+pub(crate) fn copy_piece_in(ring: &Region<'_>, position: u64, bytes: &[u8], wide: bool) -> bool {
     let Ok(position) = usize::try_from(position) else { return false };
-    ring.copy_in(position, bytes).is_ok()
+    match wide {
+        true => ring.copy_in_wide(position, bytes).is_ok(),
+        false => ring.copy_in(position, bytes).is_ok(),
+    }
 }
 
 /// Fills `bytes` from `position` if as many lie before the end of the ring. Otherwise nothing is copied.

@@ -53,9 +53,9 @@ pub trait WaitCondition {
     fn looks_between_clocks(&self) -> NonZeroU32 {
         POLLS
     }
-    /// Whether a busy conversation does nothing but look where the other end's CPU is far, too.
+    /// Whether a busy conversation looks by single loads between far CPUs, and between halves of one core.
     #[inline]
-    fn looks_first_at_far_lines(&self) -> bool {
+    fn looks_singly(&self) -> bool {
         false
     }
     /// Looks so often, or until the counter has moved, which is the answer; a [`prefetch`](Self::prefetch)
@@ -243,6 +243,12 @@ impl Waiter {
         waiter
     }
 
+    /// As [`in_busy_conversation`](Self::in_busy_conversation), with the other half of the own core.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn in_busy_conversation_beside() -> Waiter {
+        Waiter { line: Line::of_cpu_beside(), ..Waiter::in_busy_conversation() }
+    }
+
     /// As [`in_busy_conversation`](Self::in_busy_conversation), with a far CPU.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn in_busy_conversation_from_afar() -> Waiter {
@@ -278,6 +284,12 @@ impl Waiter {
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
         self.line.is_far()
+    }
+
+    /// Whether the CPU of the other end is the other half of this one's core, as far as looks have told.
+    #[inline]
+    pub(crate) fn is_beside(&self) -> bool {
+        self.line.is_beside()
     }
 
     /// A look of somebody who does not wait, once in a while: what it takes says how far the other end's CPU is. `look`

@@ -19,9 +19,9 @@
 #![allow(unsafe_code, reason = "reads and writes memory that others write too")]
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) use atomics::{load, store};
+pub(crate) use atomics::{load, store, store as store_wide};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use instructions::{load, store};
+pub(crate) use instructions::{load, store, store_wide};
 
 /// Longest message that is stored word by word; above it the many small stores cost more than
 /// they save.
@@ -32,10 +32,11 @@ pub(crate) use instructions::{load, store};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const BY_WORDS_MAX: usize = 512;
 
-/// The same on AMD's fourth generation, where fewer and wider stores were measured to be quicker from there on; elsewhere nobody has
-/// measured it (`docs/decisions/0055-fewer-instructions-between-two-messages.md`).
+/// The same where fewer and wider stores were measured to be quicker from there on: on AMD's fourth generation
+/// (`docs/decisions/0055-fewer-instructions-between-two-messages.md`), and for a reader on the other half of the writer's core
+/// (`0058-looks-at-far-lines-in-place.md`).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-const BY_WORDS_MAX_ON_ZEN4: usize = 128;
+const BY_WORDS_MAX_WHERE_WIDE: usize = 128;
 
 /// Longest message that is stored in wide pieces from its beginning to its end. `memcpy` stores its last piece
 /// before the first: stores reach the cache in their order, so those to a line that is still on its way
@@ -52,7 +53,7 @@ mod instructions {
     use std::arch::asm;
     use std::arch::x86_64::{__m128i, _mm_storeu_si128};
 
-    use super::{BY_WORDS_MAX, BY_WORDS_MAX_ON_ZEN4, IN_ORDER_MAX, LOADED_HERE_MAX};
+    use super::{BY_WORDS_MAX, BY_WORDS_MAX_WHERE_WIDE, IN_ORDER_MAX, LOADED_HERE_MAX};
     use crate::cpu::is_zen4;
 
     /// Stores `bytes` at `to`.
@@ -62,8 +63,23 @@ mod instructions {
     /// to be anybody's own: nothing but these copies and atomics touches it.
     #[inline(always)]
     pub(crate) unsafe fn store(to: *mut u8, bytes: &[u8]) {
+        if bytes.len() <= BY_WORDS_MAX && !is_zen4() {
+            // SAFETY: our own contract.
+            unsafe { store_words(to, bytes) };
+        } else {
+            // SAFETY: our own contract.
+            unsafe { store_wide(to, bytes) };
+        }
+    }
+
+    /// As [`store`], where wide stores are quicker from a shorter message on.
+    ///
+    /// # Safety
+    /// As [`store`].
+    #[inline(always)]
+    pub(crate) unsafe fn store_wide(to: *mut u8, bytes: &[u8]) {
         let len = bytes.len();
-        if len <= BY_WORDS_MAX_ON_ZEN4 || (len <= BY_WORDS_MAX && !is_zen4()) {
+        if len <= BY_WORDS_MAX_WHERE_WIDE {
             // SAFETY: our own contract.
             unsafe { store_words(to, bytes) };
         } else if len <= IN_ORDER_MAX && is_x86_feature_detected!("avx") {
@@ -458,6 +474,11 @@ mod tests {
     #[test]
     fn every_length_is_copied_from_every_offset_and_nothing_beside_it() {
         moves_what_it_should(super::store, super::load);
+    }
+
+    #[test]
+    fn wide_stores_do_the_same() {
+        moves_what_it_should(super::store_wide, super::load);
     }
 
     #[test]

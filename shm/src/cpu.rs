@@ -1,5 +1,7 @@
 //! What is known of the CPU beyond its instruction sets. It chooses between ways that lead to the same results.
 
+#![allow(unsafe_code, reason = "an instruction that waits")]
+
 /// Whether this is AMD's fourth generation ("Zen 4"), known by features that came with it and those that came later. Where
 /// a system hides features the answer may be wrong: that costs time and changes no result.
 #[must_use]
@@ -31,6 +33,19 @@ pub fn gives_lines_away() -> bool {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
+}
+
+/// Begins nothing more before all loads up to here are done: for who polls a word while the other half of its core works, which gets what
+/// this half would have begun in vain. Elsewhere than on x86-64 a [hint](std::hint::spin_loop) that this thread waits.
+#[inline(always)]
+pub fn finish_loads() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: waits, and changes nothing; every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_lfence();
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    std::hint::spin_loop();
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]

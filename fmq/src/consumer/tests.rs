@@ -51,6 +51,20 @@ fn a_busy_conversation_with_a_far_cpu_is_the_same_where_lines_are_given_away() {
 }
 
 #[test]
+fn a_busy_conversation_on_one_core_is_the_same() {
+    for way in [Way::GiveAway, Way::Early] {
+        let (mut producer, mut consumer) = busy_pair();
+        (consumer.waiter, consumer.way) = (Waiter::in_busy_conversation_beside(), way);
+        producer.write(&[1; 24]).unwrap();
+        assert_eq!(consumer.first_looks(2), Some(3));
+        let mut got = [0; 24];
+        consumer.read(&mut got).unwrap();
+        assert_eq!(got, [1; 24]);
+        assert_eq!(consumer.first_looks(2), None, "nothing comes");
+    }
+}
+
+#[test]
 fn in_a_busy_conversation_too_a_wait_is_for_all_items_that_were_asked_for() {
     let (mut producer, mut consumer) = busy_pair();
     assert_eq!(consumer.wait(5, patience()), Err(QueueError::TooLarge { wanted: 40, limit: 32 }));

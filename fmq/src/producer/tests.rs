@@ -4,12 +4,15 @@ use super::*;
 use crate::Consumer;
 
 #[test]
-fn what_is_written_for_a_far_cpu_arrives_whole() {
+fn what_is_written_arrives_whole_whoever_reads_it() {
     let mut producer = Producer::create(&QueueConfig::new(8, 1024)).unwrap();
     let mut consumer = Consumer::attach(producer.descriptor().unwrap()).unwrap();
     for round in 0_u8..200 {
         producer.way = if round < 50 { Way::Early } else { Way::GiveAway };
-        producer.waiter = Waiter::in_busy_conversation_from_afar();
+        producer.waiter = match round {
+            0..150 => Waiter::in_busy_conversation_from_afar(),
+            _ => Waiter::in_busy_conversation_beside(),
+        };
         let Producer { side, parts, .. } = &mut producer;
         side.hears_of_reader(&parts.read, 8);
         assert!(side.is_conversation());
@@ -67,12 +70,20 @@ fn a_writer_hears_once_of_each_step_of_the_reader() {
 fn lines_are_given_away_in_a_conversation_with_a_far_cpu_only() {
     let mut producer = Producer::create(&QueueConfig::new(8, 8)).unwrap();
     let (far, near) = (Waiter::in_busy_conversation_from_afar(), Waiter::in_busy_conversation());
+    let beside = Waiter::in_busy_conversation_beside();
     let Producer { side, parts, .. } = &mut producer;
-    assert!(!gives_away(side, Way::GiveAway, &far), "nobody knows yet that it is a conversation");
+    assert_eq!(
+        audience(side, Way::GiveAway, &far),
+        Audience::Any,
+        "nobody knows yet that it is a conversation"
+    );
     side.hears_of_reader(&parts.read, 8);
-    assert!(gives_away(side, Way::GiveAway, &far));
-    assert!(!gives_away(side, Way::GiveAway, &near));
+    assert_eq!(audience(side, Way::GiveAway, &far), Audience::FarInConversation);
+    assert_eq!(audience(side, Way::GiveAway, &near), Audience::Any);
+    assert_eq!(audience(side, Way::GiveAway, &beside), Audience::Beside);
     for way in [Way::Early, Way::LookAhead(None)] {
-        assert!(!gives_away(side, way, &far));
+        for waiter in [&far, &near, &beside] {
+            assert_eq!(audience(side, way, waiter), Audience::Any);
+        }
     }
 }

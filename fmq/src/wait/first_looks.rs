@@ -11,6 +11,10 @@ use super::{FAR_POLLS, FREE_BATCHES, WaitCondition, Waiter};
 use crate::clock;
 use crate::line::Line;
 
+/// Polls in one batch where the other end is on the other half of this core. A read of the clock takes as long as several of them
+/// (measured: with 6 a message comes later, and with 10 to 64 alike).
+const BESIDE_POLLS: u32 = 16;
+
 impl Waiter {
     /// In a busy conversation, looks for the answer as long as it takes there, with nothing between two batches of looks but a
     /// read of the clock. Whatever else was done there would make the answer late. `None` elsewhere, and where there is no answer
@@ -19,19 +23,23 @@ impl Waiter {
     /// Always inlined: see [`Consumer::wait`](crate::Consumer::wait).
     #[inline(always)]
     pub fn first_looks(&mut self, condition: &mut impl WaitCondition) -> Option<usize> {
-        let far = self.line.is_far();
-        if !self.is_busy || (far && !condition.looks_first_at_far_lines()) {
+        let (far, singly) = (self.line.is_far(), condition.looks_singly());
+        if !self.is_busy || (far && !singly) {
             return None;
         }
+        let beside = singly && self.line.is_beside();
         if !self.line.counts_untimed() {
             return None;
         }
         let looks = condition.looks_between_clocks();
         let (mut start, mut now) = (0, 0);
         for batch in 0..FREE_BATCHES {
-            let answer = match far {
-                true => found_afar(condition, &self.line),
-                false => found_nearby(condition, looks),
+            let answer = if far {
+                found_afar(condition, &self.line)
+            } else if beside {
+                found_beside(condition)
+            } else {
+                found_nearby(condition, looks)
             };
             if answer.is_some() {
                 self.learn(now - start);
@@ -50,6 +58,21 @@ impl Waiter {
 #[inline(always)]
 fn found_nearby(condition: &mut impl WaitCondition, looks: NonZeroU32) -> Option<usize> {
     if condition.moves_within(looks) { condition.poll().ok().flatten() } else { None }
+}
+
+/// From the other half of the own core. Nothing has to be fetched, and what this half begins in vain the other one waits for: so it begins
+/// nothing before it knows what it has looked at.
+#[inline(always)]
+fn found_beside(condition: &mut impl WaitCondition) -> Option<usize> {
+    for _ in 0..BESIDE_POLLS {
+        if condition.has_moved()
+            && let Ok(Some(answer)) = condition.poll()
+        {
+            return Some(answer);
+        }
+        burst_shm::finish_loads();
+    }
+    None
 }
 
 /// The line is left alone after each look, and the clock is read seldom.
