@@ -28,8 +28,8 @@ const FIRST_LOOKS: usize = 16;
 /// that anybody gives shows what timing costs. A prime number, as a ring holds mostly a power of two of messages: a writer that
 /// looked once in 256 of them would do so at the same place of the ring each time, for ever at the one where it has just looked for room.
 const TIMED_EVERY: u32 = 251;
-/// The estimate begins as their median. By this part of itself it follows each later look that took longer or less long: it settles at
-/// the median of those, and an interrupt counts no more than any other.
+/// The estimate begins as the median of the first looks. By this part of itself it follows each later look that took longer or less long:
+/// it settles at the median of those, and an interrupt counts no more than any other.
 const FOLLOW: u32 = 16;
 /// No line takes longer, in nanoseconds: a look that does was interrupted.
 const LOOK_MAX_NS: u64 = 1_000;
@@ -39,7 +39,7 @@ const LOOK_MAX_NS: u64 = 1_000;
 pub(crate) struct Line {
     /// Median of the looks that found news, without the clock's own time.
     look_ns: u32,
-    /// What the first looks took.
+    /// What the first looks took; in the order of their lengths once all are there.
     first: [u32; FIRST_LOOKS],
     /// How many of them there were so far.
     looks: usize,

@@ -1,4 +1,5 @@
-//! What is known of the CPU beyond its instruction sets. It chooses between ways that lead to the same results.
+//! What is known of the CPU beyond its instruction sets, and an instruction that waits. They choose between ways that lead to the same
+//! results.
 
 #![allow(unsafe_code, reason = "an instruction that waits")]
 

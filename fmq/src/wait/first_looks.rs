@@ -2,8 +2,8 @@
 //!
 //! While the counter is on its way, a CPU goes on with what it expects to come after the look. Where that is reading the message, message
 //! and counter come together; where it is another look, one after the other. What it expects it has learned from the waits before, from
-//! the branches that they took. So all of it is inlined into the caller, as few instructions as can be, up to the message
-//! (`docs/decisions/0058-looks-at-far-lines-in-place.md`).
+//! the branches that they took. So what stands between a look that finds news and the message is inlined into the caller, as few instructions as
+//! can be (`docs/decisions/0058-looks-at-far-lines-in-place.md`).
 
 use std::num::NonZeroU32;
 
@@ -35,9 +35,11 @@ impl Waiter {
         let (mut start, mut now) = (0, 0);
         for batch in 0..FREE_BATCHES {
             let answer = if far {
-                found_afar(condition, &self.line)
+                found_singly(condition, FAR_POLLS, |condition| rest_afar(condition, &self.line))
             } else if beside {
-                found_beside(condition)
+                // What this half of the core begins in vain, the other half waits for: so it begins nothing before it knows what it
+                // has looked at. Nothing has to be fetched: the caches are the same.
+                found_singly(condition, BESIDE_POLLS, |_| burst_shm::finish_loads())
             } else {
                 found_nearby(condition, looks)
             };
@@ -60,36 +62,25 @@ fn found_nearby(condition: &mut impl WaitCondition, looks: NonZeroU32) -> Option
     if condition.moves_within(looks) { condition.poll().ok().flatten() } else { None }
 }
 
-/// From the other half of the own core. Nothing has to be fetched, and what this half begins in vain the other one waits for: so it begins
-/// nothing before it knows what it has looked at.
+/// By single looks, with a rest after each one in vain.
 #[inline(always)]
-fn found_beside(condition: &mut impl WaitCondition) -> Option<usize> {
-    for _ in 0..BESIDE_POLLS {
+fn found_singly<C: WaitCondition>(
+    condition: &mut C,
+    looks: u32,
+    rest: impl Fn(&C),
+) -> Option<usize> {
+    for _ in 0..looks {
         if condition.has_moved()
             && let Ok(Some(answer)) = condition.poll()
         {
             return Some(answer);
         }
-        burst_shm::finish_loads();
+        rest(condition);
     }
     None
 }
 
-/// The line is left alone after each look, and the clock is read seldom.
-#[inline(always)]
-fn found_afar(condition: &mut impl WaitCondition, line: &Line) -> Option<usize> {
-    for _ in 0..FAR_POLLS {
-        if condition.has_moved()
-            && let Ok(Some(answer)) = condition.poll()
-        {
-            return Some(answer);
-        }
-        rest_afar(condition, line);
-    }
-    None
-}
-
-/// What comes after a look in vain. Not inlined: nobody waits for it, and it would stand between the looks.
+/// Between far CPUs the line is left alone after a look in vain. Not inlined: nobody waits for it, and it would stand between the looks.
 #[inline(never)]
 fn rest_afar(condition: &impl WaitCondition, line: &Line) {
     condition.prefetch();
