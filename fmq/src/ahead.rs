@@ -1,7 +1,7 @@
 //! What the ends of a queue have their CPUs do about a message before it is known to be there. Hints: which lines are
 //! fetched early, by whom, and in which way a reader looks at the counter. Which is best depends on how long the message is and on
 //! the generation of the CPU (`docs/decisions/0050-the-place-of-the-next-message.md`, `0053-a-reader-looks-ahead.md`,
-//! `0056-lines-that-are-given-away.md`).
+//! `0056-lines-that-are-given-away.md`, `0059-the-fifth-generation-looks-ahead.md`).
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -40,7 +40,7 @@ pub(crate) enum Way {
 }
 
 /// The CPU is known by its features: nothing that an end measures tells apart the generations that need different ways.
-static WAY: LazyLock<Way> = LazyLock::new(|| match burst_shm::is_zen4() {
+static WAY: LazyLock<Way> = LazyLock::new(|| match burst_shm::is_zen4_or_zen5() {
     true => Way::LookAhead(LookAhead::new()),
     false if burst_shm::gives_lines_away() => Way::GiveAway,
     false => Way::Early,

@@ -32,8 +32,8 @@ pub(crate) use instructions::{load, store, store_wide};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const BY_WORDS_MAX: usize = 512;
 
-/// The same where fewer and wider stores were measured to be quicker from there on: on AMD's fourth generation
-/// (`docs/decisions/0055-fewer-instructions-between-two-messages.md`), and for a reader on the other half of the writer's core
+/// The same where fewer and wider stores were measured to be quicker from there on: on AMD's fourth generation and its fifth
+/// (`docs/decisions/0055-fewer-instructions-between-two-messages.md`, `0059-the-fifth-generation-looks-ahead.md`), and for a reader on the other half of the writer's core
 /// (`0058-looks-at-far-lines-in-place.md`).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const BY_WORDS_MAX_WHERE_WIDE: usize = 128;
@@ -54,7 +54,7 @@ mod instructions {
     use std::arch::x86_64::{__m128i, _mm_storeu_si128};
 
     use super::{BY_WORDS_MAX, BY_WORDS_MAX_WHERE_WIDE, IN_ORDER_MAX, LOADED_HERE_MAX};
-    use crate::cpu::is_zen4;
+    use crate::cpu::is_zen4_or_zen5;
 
     /// Stores `bytes` at `to`.
     ///
@@ -63,7 +63,7 @@ mod instructions {
     /// to be anybody's own: nothing but these copies and atomics touches it.
     #[inline(always)]
     pub(crate) unsafe fn store(to: *mut u8, bytes: &[u8]) {
-        if bytes.len() <= BY_WORDS_MAX && !is_zen4() {
+        if bytes.len() <= BY_WORDS_MAX && !is_zen4_or_zen5() {
             // SAFETY: our own contract.
             unsafe { store_words(to, bytes) };
         } else {

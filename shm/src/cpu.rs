@@ -11,9 +11,20 @@ pub fn is_zen4() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        let has_its_own = has!("avx512bf16") && has!("avx512vbmi2");
-        let is_newer = has!("avx512fp16") || has!("avxvnni") || has!("avx512vp2intersect");
-        has_its_own && !is_newer
+        is_zen4_or_zen5() && !(has!("avxvnni") || has!("avx512vp2intersect"))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Whether this is AMD's fourth generation or its fifth ("Zen 5"), known likewise.
+#[must_use]
+#[inline]
+pub fn is_zen4_or_zen5() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        has!("avx512bf16") && has!("avx512vbmi2") && !has!("avx512fp16")
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -62,19 +73,21 @@ mod tests {
         cpuinfo("flags").split(' ').any(|each| each == flag)
     }
 
-    /// The family that Zen 3 and 4 share, and the features, as the kernel tells them.
+    /// The family that Zen 3 and 4 share, that of Zen 5, and the features, as the kernel tells them.
     #[test]
-    fn it_is_the_family_of_two_generations_with_features_of_the_later() {
+    fn they_are_families_with_features_of_their_later_generations() {
         let is_amd = cpuinfo("vendor_id") == "AuthenticAMD";
         let family: u32 = cpuinfo("cpu family").parse().unwrap_or(0);
-        match (is_amd, family) {
-            (true, 25) => {
-                assert_eq!(super::is_zen4(), has("avx512_bf16") && has("avx512_vbmi2"));
-            }
+        let has_zen4s = has("avx512_bf16") && has("avx512_vbmi2") && !has("avx512_fp16");
+        let has_zen5s = has("avx_vnni") || has("avx512_vp2intersect");
+        let (is_zen4, is_zen4_or_zen5) = match (is_amd, family) {
+            (true, 25) => (has_zen4s, has_zen4s),
             // Of a newer one the system may hide what tells it.
-            (true, 26..) => {}
-            _ => assert!(!super::is_zen4()),
-        }
+            (true, 26..) => (has_zen4s && !has_zen5s, has_zen4s),
+            _ => (false, false),
+        };
+        assert_eq!(super::is_zen4(), is_zen4);
+        assert_eq!(super::is_zen4_or_zen5(), is_zen4_or_zen5);
     }
 
     #[cfg(not(miri))]

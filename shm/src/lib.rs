@@ -12,7 +12,7 @@
 //! | [`DmaHeap`] | where buffers come from that devices share | – |
 //! | [`SenderWatch`] | which process sent a packet: no memory, but a system call without a safe form | – |
 //! | [`allow_descriptors`] | whether a socket takes descriptors: likewise | – |
-//! | [`is_zen4`], [`gives_lines_away`] | which kind of CPU this is, for queues and kernels that are fastest in different ways: no memory | – |
+//! | [`is_zen4`], [`is_zen4_or_zen5`], [`gives_lines_away`] | which kind of CPU this is, for queues and kernels that are fastest in different ways: no memory | – |
 //! | [`finish_loads`] | polling on half of a core without taking the time of the other: likewise | – |
 //! | [`LookAhead`] | looking at a word so that what it announces is fetched with it: likewise | – |
 //! | [`PageRoom`] | memory of this process for large values, on huge pages where [some are free](FreeHugePages) or a room before left some | this process |
@@ -63,7 +63,7 @@ mod sole_writer;
 mod stretch;
 mod sync_file;
 
-pub use cpu::{finish_loads, gives_lines_away, is_zen4};
+pub use cpu::{finish_loads, gives_lines_away, is_zen4, is_zen4_or_zen5};
 pub use dma_buf::{DMA_BUF_SYNC, DmaHeap};
 pub use error::{Refusal, ShmError};
 pub use fork::ForkMark;
